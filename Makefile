@@ -17,12 +17,12 @@ QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-share bench-share-consumers bench-cluster bench-cluster-growth bench-cut-links bench-registry bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-transactions soak-simulation docs site bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-transactions bench-producer bench-consumer-groups bench-join-storms bench-two-brokers bench-share bench-share-consumers bench-cluster bench-cluster-growth bench-cut-links bench-registry bench-sizing bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java); leader, coordinator and controller are killed"
-	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 3 minutes"
+	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 4 minutes"
 	@echo "make test        before a pull request: ruff, mypy, import rules, every test, and some mutants"
 	@echo "make mutants     makes thousands of small changes to the code and reports those that no test notices (hours)"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
@@ -40,6 +40,7 @@ help:
 	@echo "make soak-simulation  new simulated schedules of every kind for SIMULATION_SECONDS=7200 of processor time,"
 	@echo "                 from SIMULATION_SEED=20000000 on, and the planted bugs that take long"
 	@echo "make docs        writes the parts of docs/ that are generated from the code"
+	@echo "make screenshots the pictures of docs/ui.md (chromium and chromium-driver)"
 	@echo "make site        docs/ as a site, in build/site"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -50,12 +51,15 @@ help:
 	@echo "make bench-transactions  transactions a second on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-producer  three different producers (on an Apache Kafka with BENCH_ARGS=--compare), about 4 minutes"
 	@echo "make bench-consumer-groups  consumer groups of KIP-848 on both brokers (Java 17+ and Maven), about 3 minutes"
+	@echo "make bench-join-storms  many members that come at once, on both brokers (Java 17+ and Maven), about 15 minutes"
+	@echo "make bench-two-brokers  what two brokers on one machine carry beside one (Java), about 3 minutes"
 	@echo "make bench-share  share groups of KIP-932 on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-share-consumers  three different share consumers on both brokers (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-registry  a member joins and another leaves, by ZooKeeper and by a coordinator (Java), about a minute"
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-cluster-growth  three brokers with 100, 1,000 and 10,000 topics: start, a lost broker, ZooKeeper away (Java), about 30 minutes"
 	@echo "make bench-cut-links  how long each cut link between brokers silences writes, beside Apache Kafka (Linux, root, Java), about 20 minutes"
+	@echo "make bench-sizing  what a connection, a member, a group, a partition cost, and storms, about 15 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 25 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make release-check  a dry run of a release: builds, installs on each Python found, and lists what is missing"
@@ -70,6 +74,12 @@ $(VENV)/.installed: pyproject.toml $(wildcard */_native.pyx)
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@touch $@
 
+# pytest rewrites the asserts of every test file and keeps what it wrote: here once, else each of the processes that run
+# side by side does it for itself. What goes wrong is told by them
+$(VENV)/.rewritten: $(VENV)/.installed
+	@$(BIN)/python -m pytest -n 0 --collect-only -qq >/dev/null 2>&1 || true
+	@touch $@
+
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py
 
@@ -77,9 +87,10 @@ demo: $(VENV)/.installed
 demo-cluster: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py --cluster
 
-check: lint quick
-
 # types are checked beside the tests, in one process
+check: $(VENV)/.installed
+	$(MAKE) --jobs 2 lint quick
+
 test: $(VENV)/.installed
 	$(MAKE) --jobs 2 lint unit
 	$(MAKE) mutants-sample
@@ -91,12 +102,12 @@ lint: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/lint-imports
 	$(BIN)/python scripts/import_circles.py
 
-quick: $(VENV)/.installed
+quick: $(VENV)/.rewritten
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "$(QUICK)" $(PYTEST_ARGS)
 
 # what fails beside the others runs once more, alone: a busy machine refuses no change. It is shown all the same, since
 # what depends on load is a fault of the test or of the code
-unit: $(VENV)/.installed
+unit: $(VENV)/.rewritten
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS) || { test $$? = 1 && \
 		echo "what failed above runs once more, one test at a time; the first that fails again ends it" && \
 		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 $(PYTEST_ARGS); }
@@ -168,6 +179,10 @@ docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py
 	$(BIN)/python scripts/typed_settings.py
 
+.PHONY: screenshots
+screenshots: $(VENV)/.installed
+	$(BIN)/python -m tests.ui.screenshots
+
 site: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
@@ -202,6 +217,12 @@ bench-producer: $(VENV)/.installed
 bench-consumer-groups: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.consumer_groups --compare $(BENCH_ARGS)
 
+bench-join-storms: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.join_storms --compare $(BENCH_ARGS)
+
+bench-two-brokers: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.two_brokers --compare $(BENCH_ARGS)
+
 bench-share: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.share_groups --compare $(BENCH_ARGS)
 
@@ -219,6 +240,9 @@ bench-cut-links: $(VENV)/.installed
 
 bench-registry: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.registry $(BENCH_ARGS)
+
+bench-sizing: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.sizing $(BENCH_ARGS)
 
 bench-spark: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.spark --compare $(BENCH_ARGS)

@@ -398,13 +398,19 @@ def _setting_pair(text: str) -> tuple[str, str]:
 
 
 def _run_broker(options: argparse.Namespace) -> int:
-    import asyncio
+    import gc
     import importlib.util
     import logging
+
+    # what is imported is never garbage: the collector would traverse it again and again
+    gc.disable()
+    import asyncio
 
     from .broker import Broker, LogHandler, allow_open_files, loop_factory
     from .broker.settings import given_settings
     from .protocol import KafkaError, KohortError
+
+    gc.enable()
 
     if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
         _say_on_stderr("--metrics-port needs prometheus-client: pip install 'kohort[service]'")

@@ -1,8 +1,9 @@
 """Administration of groups and clusters, on any broker of Kafka's protocol.
 
 :class:`GroupAdmin` is the client for groups, on which ``kohort groups`` is built, :class:`ClusterAdmin` that
-for rules, users, quotas and configs. They are loaded on first use: the help of a command needs no client.
-Each folder has commands about one subject; the modules beside them serve all.
+for rules, users, quotas, configs, features and the deletion of records. They are loaded on first use: the
+help of a command needs no client. Each folder has commands about one subject; the modules beside them serve
+all.
 """
 
 import importlib
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .access.configs import ConfiguredResource, ConfigValue
     from .access.quotas import ClientQuota
     from .access.users import ScramUser
+    from .cluster.feature_levels import FeatureLevel
     from .errors import Outcome
     from .groups.group_admin import GroupAdmin
     from .groups.reset import ResetKind, ResetTo
@@ -35,16 +37,19 @@ if TYPE_CHECKING:
         ShareOffsets,
         TimeStretch,
     )
+    from .topics.deletion import RecordDeletion
 
 _MODULES = {
     **dict.fromkeys(("AclQuery", "AclRule"), "access.acls"),
     "ClientQuota": "access.quotas",
     "ClusterAdmin": "access.cluster_admin",
     **dict.fromkeys(("ConfiguredResource", "ConfigValue"), "access.configs"),
+    "FeatureLevel": "cluster.feature_levels",
     "GroupAdmin": "groups.group_admin",
     # a room of its own
     **dict.fromkeys(("GroupLag", "LagTracker", "PartitionLag"), ".lag"),
     "Outcome": "errors",
+    "RecordDeletion": "topics.deletion",
     "ResetKind": "groups.reset",
     "ResetTo": "groups.reset",
     "ScramUser": "access.users",
@@ -65,6 +70,7 @@ __all__ = [
     "ConfigValue",
     "ConfiguredResource",
     "Coordinator",
+    "FeatureLevel",
     "Generation",
     "GroupAdmin",
     "GroupDescription",
@@ -81,6 +87,7 @@ __all__ = [
     "PartitionLag",
     "PartitionMove",
     "PartitionOffsets",
+    "RecordDeletion",
     "ResetKind",
     "ResetPlan",
     "ResetTo",

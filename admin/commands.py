@@ -96,6 +96,7 @@ def whole(text: str, least: int) -> int:
 
 
 def positive_count(text: str) -> int:
+    """Read a whole number from 1 on; more than an int32 has counts as its most."""
     return min(whole(text, 1), 2**31 - 1)
 
 
@@ -130,7 +131,7 @@ def _run_command(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     """The exit code, and what is to be said."""
     from ..client import BrokerConnectionError, ConfigError, ZooKeeperConnectionError
     from ..protocol import KafkaError, KohortError
-    from .errors import ADVICE
+    from .errors import explain_error
 
     if sys.stdout is None:
         return WRONG_USE, "standard output is closed: give it a file, or /dev/null"
@@ -147,8 +148,7 @@ def _run_command(perform: Callable[[], int], refused: int) -> tuple[int, str]:
     except BrokerConnectionError as error:
         return UNREACHABLE, f"cannot reach the cluster: {error}; is --bootstrap right?"
     except KafkaError as error:
-        advice = "" if "; " in str(error) else ADVICE.get(error.code)
-        return refused, f"{error}; {advice}" if advice else str(error)
+        return refused, explain_error(error)
     except KohortError as error:
         return refused, str(error)
     except UnicodeEncodeError as error:

@@ -24,7 +24,8 @@ class Outcome(NamedTuple):
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_NOT_READY: Final = "the group's coordinator was not ready in time: try again, or give more time"
+_NOT_READY: Final = "the coordinator was not ready in time: try again, or give more time"
+_CONFIGS: Final = "its configs: DESCRIBE_CONFIGS, ALTER_CONFIGS"
 
 ADVICE: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "check the name of the topic and the number of the partition",
@@ -35,9 +36,13 @@ ADVICE: Final = {
     ErrorCode.INVALID_GROUP_ID: "give the id of a group, which is not empty",
     ErrorCode.UNKNOWN_MEMBER_ID: "members have joined meanwhile: stop them, then try again",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to read: READ; to change: WRITE, "
-    "CREATE, ALTER, DELETE) the topic",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: READ, DELETE) the group",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: ALTER) the cluster",
+    f"CREATE, ALTER, DELETE; {_CONFIGS}) the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: READ, DELETE; "
+    f"{_CONFIGS}) the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to change: ALTER; "
+    "configs and quotas: DESCRIBE_CONFIGS, ALTER_CONFIGS) the cluster",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "ask for the right to DESCRIBE (to write: WRITE) the "
+    "transactional id",
     ErrorCode.SECURITY_DISABLED: "the brokers have no access rules until authorizer.class.name is set",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; `kohort groups describe` shows who they are",
     ErrorCode.GROUP_ID_NOT_FOUND: "`kohort groups list` shows which groups there are",
@@ -50,6 +55,12 @@ def advise_error(code: int, message: str) -> KafkaError:
     error = KafkaError(code, message)
     advice = ADVICE.get(error.code)
     return KafkaError(code, f"{message}; {advice}" if message and advice else message or advice or "")
+
+
+def explain_error(error: KafkaError) -> str:
+    """The error, with advice unless its text has some."""
+    advice = None if "; " in str(error) else ADVICE.get(error.code)
+    return f"{error}; {advice}" if advice else str(error)
 
 
 def outcome_of(code: int, message: str = "") -> Outcome:

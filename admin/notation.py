@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -21,16 +23,22 @@ def duration_ms(text: str) -> int:
     total = _parse_short_span(wanted)
     if total is None and (match := _ISO.fullmatch(wanted)) and wanted[-1] not in "PTpt":
         total = sum(float(value) * _UNITS_MS[unit] for unit, value in match.groupdict().items() if value)
-    if total is None:
+    # a few hundred digits are more than any number
+    if total is None or total >= 2**63:
         raise ValueError(f"{text!r} is no duration: write 90s, 2h, 1h30m or ISO 8601 such as P1DT2H")
     return round(total)
 
 
 def _parse_short_span(text: str) -> float | None:
-    parts = list(_SHORT.finditer(text))
-    if not parts or "".join(part[0] for part in parts) != text:
-        return None
-    return sum(float(part[1]) * _UNITS_MS[part[2]] for part in parts)
+    total, at = 0.0, 0
+    while at < len(text):
+        # not searched for: that takes the square of the length of a long number
+        part = _SHORT.match(text, at)
+        if part is None:
+            return None
+        total += float(part[1]) * _UNITS_MS[part[2]]
+        at = part.end()
+    return total if text else None
 
 
 def datetime_ms(text: str) -> int:
@@ -79,10 +87,37 @@ def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
     return topics
 
 
+def offset_lines(lines: Iterable[str]) -> dict[tuple[str, int], int]:
+    """Lines of ``orders,0,1200``: topic, partition and offset, each partition once. Raises ValueError."""
+    found: dict[tuple[str, int], int] = {}
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as error:
+        raise ValueError(f"the file is no CSV: {error}") from None
+    for number, row in enumerate(rows, 1):
+        if not row:
+            continue
+        words = [word.strip() for word in row]
+        if len(words) != 3 or not words[0] or not all(map(_is_number, words[1:])):
+            raise ValueError(f"line {number}: {','.join(row)!r} is not TOPIC,PARTITION,OFFSET")
+        place = words[0], int(words[1])
+        if place in found:
+            raise ValueError(f"line {number}: partition {place[1]} of topic {place[0]!r} is there twice")
+        found[place] = int(words[2])
+    if not found:
+        raise ValueError("the file has no offsets: write lines of TOPIC,PARTITION,OFFSET")
+    return found
+
+
+def _is_number(word: str) -> bool:
+    # int() takes thousands of digits, and none of other scripts is meant
+    return word.isascii() and word.isdigit() and len(word) < 20
+
+
 def _parse_topic(text: str) -> tuple[str, list[int]]:
     topic, colon, rest = text.partition(":")
     numbers = [part.strip() for part in rest.split(",")] if colon else []
-    if not topic or not all(number.isascii() and number.isdigit() for number in numbers):
+    if not topic or not all(map(_is_number, numbers)):
         raise ValueError(f"{text!r} is no topic: write orders, or orders:0,3 for partitions 0 and 3")
     return topic, [int(number) for number in numbers]
 
@@ -96,8 +131,14 @@ def config_pair(text: str) -> tuple[str, str]:
 
 
 def utc(timestamp_ms: int) -> str:
-    """A time as people read it: ``2026-02-03 04:05:06.789`` (UTC)."""
-    when = datetime.fromtimestamp(timestamp_ms // 1_000, UTC)
+    """A time as people read it: ``2026-02-03 04:05:06.789`` (UTC); one that no calendar has, as a number.
+
+    A record may have any, where its topic's configs let it.
+    """
+    try:
+        when = datetime.fromtimestamp(timestamp_ms // 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"
     return f"{when:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1_000:03d}"
 
 
@@ -114,6 +155,16 @@ def span(duration: int) -> str:
     return f"{duration // _UNITS_MS['d']} d {duration % _UNITS_MS['d'] // _UNITS_MS['h']} h"
 
 
+def byte_text(size: int) -> str:
+    """A number of bytes as people read it: ``512 B``, ``1.4 KiB``, ``20.0 GiB``."""
+    value, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{size} B" if unit == "B" else f"{value:,.1f} {unit}"
+
+
 def bytes_as_json(given: bytes | None) -> object:
     """Bytes as JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
     if given is None:
@@ -122,3 +173,8 @@ def bytes_as_json(given: bytes | None) -> object:
         return given.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(given).decode()}
+
+
+def to_sentence(words: str) -> str:
+    """Words as a sentence of its own."""
+    return f"{words[:1].upper()}{words[1:]}."

@@ -69,12 +69,13 @@ class Screen:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def remark(self, words: str) -> None:
-        """A line for people only: programs that read standard output do not see it."""
+    def remark(self, *remarks: str) -> None:
+        """A line each, for people only: programs that read standard output do not see it."""
         # the records matter, and nobody may be there for this
         with suppress(OSError):
-            self._end_progress()
-            print(f"({words})", file=sys.stderr)
+            for words in remarks:
+                self._end_progress()
+                print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
         """Show how far the reading of a group's records is."""

@@ -165,13 +165,13 @@ def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False)
 
 
 @contextmanager
-def apache_kafka(*, tls: bool = False) -> Iterator[Running]:
+def apache_kafka(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False) -> Iterator[Running]:
     """Apache Kafka as the project's script starts it; formatting its folder, a JVM before, is not timed."""
     folder, port = kept(), free_port()
     controller = f",CONTROLLER://127.0.0.1:{port + 1}"
     settings, tls_address = tls_settings(port, folder, controller) if tls else ({}, "")
     command = [str(SCRIPT), "start", str(port)]
-    command += [f"{key}={value}" for key, value in {**SETTINGS, **settings}.items()]
+    command += [f"{key}={value}" for key, value in {**SETTINGS, **settings, **more}.items()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as script:
         try:
             first_answer(port, lambda: script.poll() not in (None, 0))

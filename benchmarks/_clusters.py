@@ -10,10 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from kohort import __version__
 
@@ -91,16 +92,22 @@ def running(pid: int) -> bool:
 
 
 @contextmanager
-def kohort(session_ms: int, *, linked: bool = False) -> Iterator[Brokers]:
-    """``kohort broker`` three times, on one ZooKeeper server whose ticks are ``zoo_sample.cfg``'s; over a
-    link that can be cut, or straight.
+def kohort(
+    session_ms: int,
+    *,
+    linked: bool = False,
+    nodes: Sequence[int] = NODES,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Brokers]:
+    """``kohort broker`` three times, or for each of ``nodes``, on one ZooKeeper server whose ticks are
+    ``zoo_sample.cfg``'s; over a link that can be cut, or straight.
     """
     folder, zookeeper = kept(), free_port()
     script = [sys.executable, str(ZOOKEEPER)]
     ticks = () if session_ms else ("--set", "tickTime=2000", "--set", "minSessionTimeout=-1")
     subprocess.run([*script, "start", str(zookeeper), *ticks], check=True, capture_output=True)
-    ports = {number: free_port() for number in NODES}
-    settings = {**SETTINGS, **MORE_SETTINGS}
+    ports = {number: free_port() for number in nodes}
+    settings = {**SETTINGS, **MORE_SETTINGS, **more}
     if session_ms:
         settings["zookeeper.session.timeout.ms"] = str(session_ms)
     processes: list[subprocess.Popen[bytes]] = []
@@ -128,7 +135,7 @@ def kohort(session_ms: int, *, linked: bool = False) -> Iterator[Brokers]:
     )
     try:
         with link or nullcontext():
-            brokers.start(*NODES)
+            brokers.start(*nodes)
             yield brokers
     finally:
         brokers.end()

@@ -54,5 +54,5 @@ def compare(
                         say(f"round {number + 1}  {row.name:10} {side:14} {shown}")
     environment = {**_table.environment(versions), **facts(options), **begun.facts()}
     table = _table.table(measured, wanted, chosen[-1].name, [side.name for side in chosen[:-1]])
-    publish(table, measured, environment, options, name)
+    publish(table, measured, environment, options, name.replace("_", "-"))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import struct
@@ -46,17 +47,31 @@ def _named(error: int) -> str:
 
 class Connection:
     """Sends a frame, reads the answer, checks the correlation id. ``bootstrap`` is HOST:PORT, or with
-    ``SSL://`` before it for TLS, with whomever answers there.
+    ``SSL://`` before it for TLS, with whomever answers there. One that does not wait is connected after
+    ``finish``, once it can be written to.
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, waits: bool = True) -> None:
         protocol, _, address = bootstrap.rpartition("://")
         host, _, port = address.rpartition(":")
+        if not waits:
+            self.socket = socket.socket()
+            self.socket.setblocking(False)
+            self.socket.connect_ex((host, int(port)))
+            self._kept = b""
+            return
         self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if protocol == "SSL":
             self.socket = _tls().wrap_socket(self.socket)
         self._kept = b""
+
+    def finish(self) -> None:
+        """Take up a connection that is established now. Raises OSError if it could not be."""
+        if error := self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(error, os.strerror(error))
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> Connection:
         return self

@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reports" / "performanc
 BLOCK = r"(<!-- figures of make bench-{} -->\n).*?(<!-- end of figures -->)"
 
 
-def environment(versions: Iterable[str]) -> dict[str, str]:
+def environment(versions: Iterable[str], settings: Mapping[str, str] = SETTINGS) -> dict[str, str]:
     """What the figures depend on besides the code."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return {
@@ -29,7 +29,7 @@ def environment(versions: Iterable[str]) -> dict[str, str]:
         "Python": platform.python_version()
         + (", uvloop installed" if find_spec("uvloop") else ", no uvloop"),
         "brokers": ", ".join(versions),
-        "settings of both": ", ".join(f"{key}={value}" for key, value in SETTINGS.items()),
+        "settings of both": ", ".join(f"{key}={value}" for key, value in settings.items()),
     }
 
 

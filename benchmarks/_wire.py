@@ -278,9 +278,15 @@ def fetched(data: bytes) -> dict[bytes, tuple[int, list[int]]]:
 
 def coordinator_error(data: bytes) -> int:
     """The error code of a FindCoordinator answer for one key."""
+    return coordinator_found(data)[0]
+
+
+def coordinator_found(data: bytes) -> tuple[int, str]:
+    """As ``coordinator_error``, and where the coordinator is: HOST:PORT."""
     answer = Answer(data)
-    answer.int32(), answer.length(), answer.compact(), answer.int32(), answer.compact(), answer.int32()
-    return answer.int16()
+    answer.int32(), answer.length(), answer.compact(), answer.int32()
+    host, port = answer.compact().decode(), answer.int32()
+    return answer.int16(), f"{host}:{port}"
 
 
 def created_error(data: bytes) -> int:

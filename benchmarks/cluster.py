@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -98,16 +98,16 @@ async def metadata(cluster: Cluster, topics: tuple[str, ...], node_id: int | Non
     return await cluster.request(node_id, ApiKey.METADATA, wanted)
 
 
-async def whole(cluster: Cluster, topics: tuple[str, ...] = ()) -> None:
+async def whole(cluster: Cluster, topics: tuple[str, ...] = (), nodes: Collection[int] = NODES) -> None:
     """Wait until all brokers know all brokers, and all replicas of the topics are in sync."""
 
     async def is_so() -> bool:
         await cluster.metadata(topics)
-        seen = [await metadata(cluster, topics, number) for number in NODES]
+        seen = [await metadata(cluster, topics, number) for number in nodes]
         return all(
-            len(found.brokers) == len(NODES)
+            len(found.brokers) == len(nodes)
             and all(not topic.error_code and topic.partitions for topic in found.topics)
-            and all(len(each.isr_nodes) == len(NODES) for topic in found.topics for each in topic.partitions)
+            and all(len(each.isr_nodes) == len(nodes) for topic in found.topics for each in topic.partitions)
             for found in seen
         )
 

@@ -71,8 +71,8 @@ class Stored:
     def all_led(self, without: int = -1) -> bool:
         return all(state["leader"] not in (-1, without) for state in self._states())
 
-    def all_in_sync(self) -> bool:
-        return all(len(state["isr"]) == len(NODES) for state in self._states())
+    def all_in_sync(self, replicas: int = len(NODES)) -> bool:
+        return all(len(state["isr"]) == replicas for state in self._states())
 
     def brokers(self) -> int:
         return len(self._client.get_children("/brokers/ids"))

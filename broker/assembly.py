@@ -58,6 +58,7 @@ from .metrics import (
 )
 from .network._server import Server
 from .node import Node
+from .partitions.late_transactions import find_late
 from .partitions.partition import Partition
 from .partitions.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
@@ -456,6 +457,7 @@ class BrokerAssembly:
         partitions = list(node.logs.partitions())
         return BrokerSnapshot(
             timestamp_ms=node.now_ms(),
+            cluster_id=node.image.cluster_id,
             node_id=node.node_id,
             apis=metrics.requests.figures(now),
             clients=metrics.clients.figures(server.peers()),
@@ -491,6 +493,9 @@ class BrokerAssembly:
             ),
             shares=node.shares.figures(),
             producer_ids=sum(len(one.log.producers) for one in partitions if one.log is not None),
+            late_transactions=len(
+                find_late(partitions, node.settings.transaction_max_timeout_ms, node.now_ms())
+            ),
             share_writes=metrics.share_writes.figures(),
             share_write_rate=metrics.share_write_rate.rate(clock()),
             share_states_cut=self.share_states.pruned_offsets(),

@@ -11,6 +11,7 @@ from ..protocol import KafkaError
 from .metadata.cluster_watch import ClusterWatch
 from .metadata.topics import Topics
 from .partitions.cleaner import LogCleaner
+from .partitions.late_transactions import LateTransactions
 from .reporting.descriptor_watch import DescriptorWatch
 from .settings import BrokerSettings
 
@@ -34,6 +35,7 @@ class Background:
         self._now_ms = now_ms
         self._cleaner = LogCleaner(topics.logs, settings, now_ms)
         self._descriptors = DescriptorWatch()
+        self._late = LateTransactions()
         self._cluster = ClusterWatch(topics, settings.node_id)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -49,6 +51,7 @@ class Background:
         ]
         if not SURROUNDINGS.get().in_virtual_time:
             self._tasks.append(asyncio.create_task(self._look_around()))
+            self._topics.logs.disk.hangs.start()
         self._cleaner.start()
 
     async def stop(self) -> None:
@@ -58,6 +61,7 @@ class Background:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._cleaner.stop()
+        self._topics.logs.disk.hangs.stop()
 
     async def _apply_retention(self, interval_s: float) -> None:
         while True:
@@ -82,9 +86,11 @@ class Background:
             await asyncio.to_thread(self._descriptors.count_descriptors)
 
     async def _look_around(self) -> None:
-        """Tell when the disk fills, and what the cluster lacks."""
+        """Tell when the disk fills, which transactions do not end, and what the cluster lacks."""
         while True:
-            self._topics.logs.disk.look_at_space()
+            logs = self._topics.logs
+            logs.disk.look_at_space()
+            self._late.look(logs.partitions(), self._settings.transaction_max_timeout_ms, self._now_ms())
             await self._cluster.look()
             await asyncio.sleep(LOOK_S)
 

@@ -16,6 +16,7 @@ from ..protocol import KohortError
 from ..settings import SettingsError
 from .apis import AnyApi, warm_up
 from .assembly import BrokerAssembly
+from .event_loop.process import pause_collector
 from .kafka_names import find_meaningless
 from .metadata.topics import Topics
 from .metrics import BrokerSnapshot
@@ -175,17 +176,18 @@ class Broker:
                 from .metadata.lone_folder import begun_cluster
 
                 cluster_id = await begun_cluster(self.data, store, self.settings.node_id)
-            parts = BrokerAssembly(
-                self.data,
-                (self.host, self.port),
-                self.settings,
-                self._on_event,
-                self._clock_ms,
-                self._make_router,
-                store=store,
-                cluster_id=cluster_id,
-                records=not self.temporary,
-            )
+            with pause_collector():
+                parts = BrokerAssembly(
+                    self.data,
+                    (self.host, self.port),
+                    self.settings,
+                    self._on_event,
+                    self._clock_ms,
+                    self._make_router,
+                    store=store,
+                    cluster_id=cluster_id,
+                    records=not self.temporary,
+                )
             if store is not None:
                 from ..cluster import ZooKeeperStore
 

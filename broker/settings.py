@@ -180,7 +180,7 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
     )
 
     socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
-    socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 50
+    socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 1_024
     connections_max_idle_ms: Annotated[
         int, Row("a connection silent for this long is closed; -1: never", -1, MAX_LONG)
     ] = 600_000
@@ -306,6 +306,15 @@ class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSett
             100,
         ),
     ] = 10
+    kohort_log_dir_hang_ms: Annotated[
+        int,
+        Live(
+            "a write or a flush that does not return within this time is told: the disk hangs; 0: never (not "
+            "a setting of Kafka)",
+            0,
+            MAX_INT,
+        ),
+    ] = 10_000
 
     kohort_lag_interval_ms: Annotated[
         int,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from ..protocol import (
     APIS,
     MAX_FRAME_BYTES,
+    MAX_STRING,
     OWN_FEATURES,
     ApiKey,
     ErrorCode,
@@ -28,6 +29,7 @@ from ..protocol import (
     UnsupportedVersionError,
     api_for,
     api_key_of,
+    check_strings,
     decode_response,
     encode_request,
 )
@@ -203,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
-        frame = encode_request(version, correlation_id, self._client_id, body)
+        frame = self._encode(version, correlation_id, body)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         until = loop.time() + timeout_ms / 1000
@@ -212,6 +214,16 @@ class Connection(asyncio.BufferedProtocol):
             self._look_again(until)
         transport.write(frame)
         return answer
+
+    def _encode(self, version: int, correlation_id: int, body: object) -> bytearray:
+        try:
+            frame = encode_request(version, correlation_id, self._client_id, body)
+        except struct.error:
+            check_strings(body)
+            raise
+        if len(frame) > MAX_STRING:
+            check_strings(body)
+        return frame
 
     def _look_again(self, at: float) -> None:
         """Check for overdue requests at this time of the loop's clock, in seconds."""
@@ -243,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises BrokerTimeoutError if that takes longer than ``timeout_ms``, and BrokerConnectionError.
         """
         version = self.version_for(api_key_of(body), max_version)
-        self._open_transport().write(encode_request(version, -1, self._client_id, body))
+        self._open_transport().write(self._encode(version, -1, body))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._writable.wait()

@@ -19,6 +19,16 @@ T = TypeVar("T")
 #: Key types of FindCoordinator.
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
+#: Errors for rights that are missing.
+NO_RIGHT = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
 
 class Requests(Protocol):
     """The methods of ``Cluster`` that functions of this package call. They are described there."""
@@ -64,6 +74,28 @@ class Requests(Protocol):
     ) -> T: ...
 
 
+class Refusable(Protocol):
+    """A response, or a part of one, that says with words why it is an error."""
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def error_message(self) -> str | None: ...
+
+
+def refusal_text(row: Refusable, asked: str) -> str:
+    """What a broker says of its refusal, or what it was ``asked`` if it says nothing. Of missing rights
+    Apache Kafka says "Authorization failed.", or shows the request as Java prints it.
+    """
+    return asked if not row.error_message or row.error_code in NO_RIGHT else row.error_message
+
+
+def error_of(row: Refusable, asked: str) -> KafkaError:
+    """The error that a broker has answered with; see ``refusal_text``."""
+    return KafkaError(row.error_code, refusal_text(row, asked))
+
+
 def partition_name(partition: TopicPartition) -> str:
     """Name a partition as Kafka's log messages do: ``orders-0``."""
     return f"{partition.topic}-{partition.partition}"
@@ -105,7 +137,7 @@ async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -
     row = response.coordinators[0] if response.coordinators else response
     if row.error_code:
         what = f"the coordinator of {'group' if key_type == GROUP else 'transaction'} {key!r}"
-        raise KafkaError(row.error_code, row.error_message or f"asking for {what}")
+        raise error_of(row, f"asking for {what}")
     return Node(row.node_id, Address(row.host, row.port))
 
 
@@ -144,7 +176,7 @@ async def create_topics(
             if row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
                 continue
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"creating topic {row.name!r}")
+                raise error_of(row, f"creating topic {row.name!r}")
 
     await cluster.retrying(attempt)
     await cluster.retrying(lambda: _wait_for_leaders(cluster, topics))
@@ -164,7 +196,7 @@ async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
         response = await cluster.request(await controller(cluster), ApiKey.DELETE_TOPICS, body)
         for row in response.responses:
             if row.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                raise KafkaError(row.error_code, row.error_message or f"deleting topic {row.name!r}")
+                raise error_of(row, f"deleting topic {row.name!r}")
 
     await cluster.retrying(attempt)
 

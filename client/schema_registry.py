@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -188,17 +189,32 @@ class SchemaRegistry:
     def load(self, schema_id: int) -> None:
         """Load a schema and those that it refers to. Raises LookupError if there is none, RegistryError."""
         client = self._make_client()
-        try:
+        with _translate_errors(schema_id):
             open_ones = [client.get_schema(schema_id)]
             while open_ones:
                 references = open_ones.pop().references or ()
                 # the same arguments as in the library's own calls, which then find the schema in the cache
                 found = [client.get_version(each.subject, each.version, True) for each in references]
                 open_ones += [each.schema for each in found]
-        except Exception as error:
-            if getattr(error, "http_status_code", None) == 404:
-                raise LookupError(f"the registry has no schema {schema_id}") from error
-            raise RegistryError(f"schema {schema_id} cannot be read from the registry: {error!r}") from error
+
+    def kind_of(self, schema_id: int) -> str:
+        """The format of a schema: "avro", "json" or "protobuf". Raises LookupError if there is none of this
+        id, RegistryError.
+        """
+        client = self._make_client()
+        with _translate_errors(schema_id):
+            return str(client.get_schema(schema_id).schema_type or "avro").lower()
+
+
+@contextmanager
+def _translate_errors(schema_id: int) -> Iterator[None]:
+    """Raise LookupError or RegistryError for errors of the library that reads a schema."""
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "http_status_code", None) == 404:
+            raise LookupError(f"the registry has no schema {schema_id}") from error
+        raise RegistryError(f"schema {schema_id} cannot be read from the registry: {error!r}") from error
 
 
 class RegistryDecoder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..protocol import ApiKey, KafkaError, TopicPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ..protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -85,6 +85,8 @@ async def init_producer_id(
     if transactional_id is None:
         answer = await cluster.request(None, ApiKey.INIT_PRODUCER_ID, body, max_version=_INIT_VERSION)
         doing = "asking for a producer id"
+        if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            doing += "; ask for the right to WRITE to the topic"
     else:
         answer = await cluster.request_coordinator(
             transactional_id, body, key_type=TRANSACTION, max_version=_INIT_VERSION

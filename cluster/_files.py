@@ -29,6 +29,11 @@ class StateFileError(KohortError):
     """A document cannot be read; the text names the file and says what to do."""
 
 
+def encode_lines(value: object) -> str:
+    """Encode a value as documents have it."""
+    return json.dumps(value, separators=_A_LINE_EACH)
+
+
 @dataclass(frozen=True, slots=True)
 class StateFile:
     """One document. ``without`` ends the sentence of an error: what removing an unreadable file would lose.
@@ -62,7 +67,11 @@ class StateFile:
         )
 
     def save(self, content: Mapping[str, object]) -> None:
-        """Replace the document. Raises OSError; the content then stays as it was.
+        """Replace the document; see ``save_text``."""
+        self.save_text(encode_lines({"version": self.version, **content}))
+
+    def save_text(self, text: str) -> None:
+        """Replace the document by its whole text. Raises OSError; the content then stays as it was.
 
         If only the folder cannot be synced, the new content is in force; the broker's log warns that a power
         failure could lose it.
@@ -70,7 +79,7 @@ class StateFile:
         beside = self.path.with_suffix(".json.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps({"version": self.version, **content}, separators=_A_LINE_EACH))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, self.path)

@@ -17,16 +17,16 @@ field of kohort.json  content
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 from uuid import UUID
 
 from ..protocol import JsonObject
-from ._files import StateFile, StateFileError
+from ._files import StateFile, StateFileError, encode_lines
 from ._store import Change, SessionState, StoreEntry, Value
 from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
-from .tree import Tree, TreeStore
+from .tree import Step, Tree, TreeStore
 
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
@@ -43,25 +43,15 @@ _WITHOUT: Final = {
 
 
 class _Part(NamedTuple):
-    """Entries in one file: ``read`` returns their values by path, ``written`` the file's content for them; it
-    raises OSError for entries that the file cannot hold.
-    """
+    """Entries in one file; ``read`` returns their values by path."""
 
     file: StateFile
     read: Callable[[dict[str, object]], dict[str, Value]]
-    written: Callable[[dict[str, Value]], dict[str, object]]
 
 
 def _document_part(folder: Path, kind: str, path: str) -> _Part:
     file = StateFile(folder / f"kohort-{kind}.json", _WITHOUT[kind])
-
-    def written(values: dict[str, Value]) -> dict[str, object]:
-        if path not in values:
-            raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
-        content: JsonObject = values[path]
-        return content
-
-    return _Part(file, lambda content: {path: content}, written)
+    return _Part(file, lambda content: {path: content})
 
 
 def _read_topics(content: JsonObject) -> dict[str, Value]:
@@ -77,17 +67,39 @@ def _read_topics(content: JsonObject) -> dict[str, Value]:
     return found
 
 
-def _written_topics(values: dict[str, Value]) -> dict[str, object]:
-    below: dict[str, dict[str, Value]] = {DELETED_TOPICS: {}, TOPICS: {}}
-    for path, value in values.items():
-        parent, _, name = path.rpartition("/")
-        if parent in below:
-            below[parent][name] = value
-    return {
-        "next_producer_id": values.get(PRODUCER_IDS, 0),
-        "deleted": below[DELETED_TOPICS],
-        "topics": below[TOPICS],
-    }
+class _TopicLines(NamedTuple):
+    """The content of ``kohort.json``, each entry encoded: topics may be created one by one by the thousand,
+    and all others are written each time.
+    """
+
+    next_producer_id: int
+    deleted: Mapping[str, str]
+    topics: Mapping[str, str]
+
+    def after(self, step: Step) -> _TopicLines:
+        """The content after a step."""
+        next_producer_id = self.next_producer_id
+        below = {DELETED_TOPICS: {**self.deleted}, TOPICS: {**self.topics}}
+        for path, entry in step.items():
+            parent, _, name = path.rpartition("/")
+            value = entry.value if _is_kept(entry) else None
+            if path == PRODUCER_IDS:
+                next_producer_id = value or 0
+            elif parent in below and _is_kept(entry):
+                below[parent][name] = f"{encode_lines(name)}: {encode_lines(value)}"
+            elif parent in below:
+                below[parent].pop(name, None)
+        return _TopicLines(next_producer_id, below[DELETED_TOPICS], below[TOPICS])
+
+    def text(self, version: int) -> str:
+        """The whole file."""
+        deleted, topics = (",\n".join(each.values()) for each in (self.deleted, self.topics))
+        head = f'"version": {version},\n"next_producer_id": {self.next_producer_id}'
+        return f'{{{head},\n"deleted": {{{deleted}}},\n"topics": {{{topics}}}}}'
+
+
+def _is_kept(entry: StoreEntry | None) -> TypeGuard[StoreEntry]:
+    return entry is not None and not entry.ephemeral
 
 
 class FolderStore(TreeStore):
@@ -103,11 +115,13 @@ class FolderStore(TreeStore):
         file = StateFile(
             folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
         )
-        topics = _Part(file, _read_topics, _written_topics)
+        topics = _Part(file, _read_topics)
         # by path, or by the path above
         self._parts: dict[str, _Part] = {TOPICS: topics, DELETED_TOPICS: topics, PRODUCER_IDS: topics}
         self._parts |= {path: _document_part(folder, kind, path) for kind, path in DOCUMENTS.items()}
         self._unread = {part.file for part in self._parts.values()}
+        # encoded before the first step that changes one
+        self._topic_lines: _TopicLines | None = None
 
     def get(self, path: str) -> StoreEntry | None:
         """See MetadataStore. Raises StateFileError for a document that cannot be read."""
@@ -134,17 +148,27 @@ class FolderStore(TreeStore):
         for change in changes:
             self._part_of(change.path)
         step = self._tree.plan(changes)
-        before = self._tree.entries()
-        after = {path: entry for path, entry in {**before, **step}.items() if entry is not None}
-        values = {path: entry.value for path, entry in after.items() if not entry.ephemeral}
-        durable = [path for path in step if path in values or (path in before and not before[path].ephemeral)]
+        durable = [path for path, entry in step.items() if _is_kept(entry) or _is_kept(self._tree.get(path))]
         parts = {self._part_of(path) for path in durable}
         if len(parts) > 1 or None in parts:
             raise ValueError(f"a folder cannot keep {', '.join(sorted(durable))} in one step")
-        for part in parts:
-            assert part is not None
-            part.file.save(part.written(values))
+        if durable:
+            self._save(durable[0], step)
         self._tree.apply(step)
+
+    def _save(self, path: str, step: Step) -> None:
+        """Write the file that holds ``path`` as it is after the step."""
+        file = self._parts.get(path, self._parts[TOPICS]).file
+        if file is self._parts[TOPICS].file:
+            known = self._topic_lines or _TopicLines(0, {}, {}).after(self._tree.entries())
+            lines = known.after(step)
+            file.save_text(lines.text(file.version))
+            self._topic_lines = lines
+            return
+        entry = step[path]
+        if entry is None or entry.ephemeral:
+            raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
+        file.save(entry.value)
 
     def close(self) -> None:
         """End the session: its ephemeral entries go."""

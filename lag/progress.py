@@ -73,10 +73,12 @@ class Meter:
 class LagTracker:
     """Remembers looks at groups, each partition in bounded memory.
 
-    A look is a call of ``take`` for each partition, then one of ``end_look``; ``track`` does both.
+    A look is a call of ``take`` for each partition, then one of ``end_look``; ``track`` does both. ``worked``
+    are the groups that had members, or moved, in a look of ``track``.
     """
 
     def __init__(self) -> None:
+        self.worked: set[str] = set()
         self._meters: dict[str, dict[tuple[str, int], Meter]] = {}
         # of the look that is under way
         self._seen: dict[str, dict[tuple[str, int], Meter]] = {}
@@ -88,7 +90,7 @@ class LagTracker:
         """Take in a look at all groups, and return it with rates and what stands still. Groups that are not
         in it are forgotten.
         """
-        tracked = []
+        tracked: list[GroupLag] = []
         for group in groups:
             if group.error is not None:
                 # it could not be asked now: what was known stays
@@ -98,6 +100,11 @@ class LagTracker:
             rows = tuple(self.take(group.group, group.timestamp_ms, row) for row in group.partitions)
             tracked.append(replace(group, partitions=rows, catch_up_ms=catch_up_ms(rows)))
         self.end_look()
+        self.worked = {
+            each.group
+            for each in tracked
+            if each.member_count or (each.work_rate or 0) > 0 or each.group in self.worked
+        }
         return tracked
 
     def take(self, group: str, at_ms: int, row: PartitionLag) -> PartitionLag:

@@ -7,6 +7,7 @@ partition in it.
 from ._checkpoints import encode_uuid
 from ._config import CREATE_TIME, LOG_APPEND_TIME, CompressionType, LogConfig
 from ._descriptors import OPEN_FILES, OpenFiles, left_by_connections, process_limit
+from ._disk_calls import DISK_CALLS, DiskCall, DiskCalls
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError, is_full
 from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
@@ -23,6 +24,7 @@ from .cleaner._cleaning import Cleaning, CleanReport
 __all__ = [
     "CREATE_TIME",
     "DEDUPE_BUFFER_BYTES",
+    "DISK_CALLS",
     "LOG_APPEND_TIME",
     "OPEN_FILES",
     "OS_FILES",
@@ -37,6 +39,8 @@ __all__ = [
     "DataFolder",
     "DataFolderError",
     "DataFolderInUseError",
+    "DiskCall",
+    "DiskCalls",
     "File",
     "FileRange",
     "FileSystem",

@@ -26,6 +26,7 @@ from ._names import PARTITION_METADATA
 
 _VERSION = "0"
 _INT_AND_LONG = re.compile(r"(0|[1-9]\d*) (0|[1-9]\d*)", re.ASCII)
+_TOPIC_INT_AND_LONG = re.compile(rf"([^ ]*) {_INT_AND_LONG.pattern}", re.ASCII)
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 
@@ -34,9 +35,10 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
     """Read a checkpoint file: offsets by partition, {} without a file. Raises DataFolderError."""
     offsets: dict[TopicPartition, int] = {}
     for line in _read_entries(fs, path):
-        topic, _, numbers = line.partition(" ")
-        partition, offset = _int_and_long(path, line, numbers, "topic partition offset")
-        offsets[TopicPartition(topic, partition)] = offset
+        found = _TOPIC_INT_AND_LONG.fullmatch(line)
+        if found is None or (partition := int(found[2])) > _MAX_INT or (offset := int(found[3])) > _MAX_LONG:
+            raise _malformed_line(path, line, "topic partition offset")
+        offsets[TopicPartition(found[1], partition)] = offset
     return offsets
 
 
@@ -49,7 +51,10 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     """Read a leader-epoch-checkpoint: (epoch, its first offset), oldest first. Raises DataFolderError."""
     epochs: list[tuple[int, int]] = []
     for line in _read_entries(fs, path):
-        epochs.append(_int_and_long(path, line, line, "epoch offset"))
+        found = _INT_AND_LONG.fullmatch(line)
+        if found is None or int(found[1]) > _MAX_INT or int(found[2]) > _MAX_LONG:
+            raise _malformed_line(path, line, "epoch offset")
+        epochs.append((int(found[1]), int(found[2])))
         if len(epochs) > 1 and (epochs[-1][0] <= epochs[-2][0] or epochs[-1][1] < epochs[-2][1]):
             raise _unreadable_error(path, f"the line {line!r} is not in rising order")
     return epochs
@@ -125,12 +130,8 @@ def write_properties(fs: FileSystem, path: str, properties: Mapping[str, str]) -
     write_whole(fs, path, text.encode())
 
 
-def _int_and_long(path: str, line: str, text: str, what: str) -> tuple[int, int]:
-    """Parse two numbers, which must not be negative. Raises DataFolderError."""
-    found = _INT_AND_LONG.fullmatch(text)
-    if found is None or int(found[1]) > _MAX_INT or int(found[2]) > _MAX_LONG:
-        raise _unreadable_error(path, f"the line {line!r} is not {what!r}")
-    return int(found[1]), int(found[2])
+def _malformed_line(path: str, line: str, what: str) -> DataFolderError:
+    return _unreadable_error(path, f"the line {line!r} is not {what!r}")
 
 
 def _read_entries(fs: FileSystem, path: str) -> list[str]:

@@ -14,6 +14,7 @@ import shutil
 from typing import Protocol
 
 from ._descriptors import OPEN_FILES, Descriptor, is_reserved
+from ._disk_calls import DISK_CALLS
 from ._errors import SyncError
 
 
@@ -171,12 +172,16 @@ class OsFile:
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         """See File."""
         opened = self._open_descriptor(os.O_CREAT)
-        written = os.pwrite(opened.number, data, position)
-        while written < len(data):
-            more = os.pwrite(opened.number, memoryview(data)[written:], position + written)
-            if more == 0:
-                raise OSError(errno.EIO, "nothing could be written", self.path)
-            written += more
+        DISK_CALLS.begin("write", self.path)
+        try:
+            written = os.pwrite(opened.number, data, position)
+            while written < len(data):
+                more = os.pwrite(opened.number, memoryview(data)[written:], position + written)
+                if more == 0:
+                    raise OSError(errno.EIO, "nothing could be written", self.path)
+                written += more
+        finally:
+            DISK_CALLS.end()
 
     def truncate(self, size: int) -> None:
         """See File."""
@@ -201,7 +206,11 @@ class OsFile:
     def sync(self) -> None:
         """See File."""
         opened = self._open_descriptor()
-        os.fsync(opened.number)
+        DISK_CALLS.begin("flush", self.path)
+        try:
+            os.fsync(opened.number)
+        finally:
+            DISK_CALLS.end()
 
     def close(self) -> None:
         """See File."""
@@ -301,9 +310,11 @@ class OsFileSystem:
     def sync_dir(self, path: str) -> None:
         """See FileSystem."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        DISK_CALLS.begin("flush", path)
         try:
             os.fsync(descriptor)
         finally:
+            DISK_CALLS.end()
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock | None:

@@ -26,6 +26,7 @@ from ._names import (
     LEADER_EPOCHS,
     SNAPSHOT,
     deleted_folder,
+    file_name,
     is_deleted_folder,
     offsets_of,
     parse_partition_folder,
@@ -155,14 +156,10 @@ class DataFolder:
             ) from error
         return folder
 
-    def partitions(self) -> list[tuple[str, int, str]]:
-        """Return topic, partition and path of every partition folder, sorted, except Kafka's own log."""
-        found = []
-        for name in self._fs.list(self.path):
-            parsed = parse_partition_folder(name)
-            if parsed is not None and parsed[0] != _METADATA_TOPIC:
-                found.append((*parsed, os.path.join(self.path, name)))
-        return sorted(found)
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions that have a folder, sorted, except Kafka's own log."""
+        parsed = map(parse_partition_folder, self._fs.list(self.path))
+        return sorted(TopicPartition(*each) for each in parsed if each and each[0] != _METADATA_TOPIC)
 
     def strays(self) -> list[Stray]:
         """Return the partitions that were put aside, sorted by the names of their folders."""
@@ -229,6 +226,16 @@ class DataFolder:
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
         """Return the topic id of a partition's folder, or None. Raises DataFolderError, OSError."""
         return read_topic_id(self._fs, self.partition_path(topic, partition))
+
+    def noted_end(self, topic: str, partition: int) -> int | None:
+        """Return where a partition that is not open ends, which a clean stop has noted; None if none has, or
+        if the folder lacks the snapshot that was written there: then it is a copy of another time.
+        """
+        end = self._recovery_points.get(TopicPartition(topic, partition)) if self.clean_start else None
+        if end is None:
+            return None
+        snapshot = os.path.join(self.partition_path(topic, partition), file_name(end, SNAPSHOT))
+        return end if self._fs.exists(snapshot) else None
 
     def newest_epoch(self, topic: str, partition: int) -> int:
         """Return the newest leader epoch of a partition that is not open; -1 if it has none.
@@ -343,7 +350,7 @@ class DataFolder:
 
     def _forget_absent(self) -> None:
         """Drop the checkpoints of partitions that are not on the disk."""
-        present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
+        present = set(self.partitions())
         self._forget_partitions(
             {key for _, offsets in self._checkpoint_files() for key in offsets.keys() - present}
         )

@@ -196,6 +196,11 @@ class Producers:
         """First offset of the oldest open transaction."""
         return next(iter(self._open.values()), None)
 
+    @property
+    def oldest_open(self) -> ProducerEntry | None:
+        """The producer of the oldest open transaction."""
+        return self._producers.get(next(iter(self._open), NONE))
+
     def get(self, producer_id: int) -> ProducerEntry | None:
         """The state of a producer; None if it is unknown."""
         return self._producers.get(producer_id)

@@ -5,10 +5,12 @@ rule for Prometheus and an entry in the runbook of the same name.
 """
 
 from .cluster import BrokerSeen, ClusterSeen, PartitionSeen, find_in_cluster
-from .exposition import Samples, find_in_metrics, read_samples
-from .groups import OLD_MS, find_in_groups
+from .exposition import Samples, find_in_metrics, name_process, read_samples
+from .groups import OLD_MS, ShareSeen, find_in_groups, find_in_rebalances, find_in_shares
 from .kinds import KINDS, PAGE, WARN, ProblemKind, Severity
+from .letters import LettersSeen, find_in_letters
 from .problem import FoundProblem, keep_since, most_severe_first
+from .transactions import TransactionSeen, find_in_transactions
 
 __all__ = [
     "KINDS",
@@ -18,14 +20,22 @@ __all__ = [
     "BrokerSeen",
     "ClusterSeen",
     "FoundProblem",
+    "LettersSeen",
     "PartitionSeen",
     "ProblemKind",
     "Samples",
     "Severity",
+    "ShareSeen",
+    "TransactionSeen",
     "find_in_cluster",
     "find_in_groups",
+    "find_in_letters",
     "find_in_metrics",
+    "find_in_rebalances",
+    "find_in_shares",
+    "find_in_transactions",
     "keep_since",
     "most_severe_first",
+    "name_process",
     "read_samples",
 ]

@@ -21,13 +21,14 @@ _DAY_S: Final = 86_400.0
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
     """A broker that is registered. ``error`` says why it does not answer. What it does not tell is None:
-    whether its disk refuses writes, bytes of the disk, and when the certificate of its listener ends, in
-    seconds since 1970.
+    whether its disk refuses writes, or hangs, bytes of the disk, and when the certificate of its listener
+    ends, in seconds since 1970.
     """
 
     node_id: int
     error: str | None = None
     disk_failing: bool | None = None
+    disk_hanging: bool | None = None
     free_bytes: int | None = None
     total_bytes: int | None = None
     certificate_end_s: float | None = None
@@ -77,7 +78,7 @@ def find_in_cluster(state: ClusterSeen, now_s: float) -> list[FoundProblem]:
 def _find_in_partitions(state: ClusterSeen) -> Iterator[FoundProblem]:
     offline = [each.name for each in state.partitions if each.leader is None]
     if offline:
-        text = f"{_name_some(offline)} no leader: nobody can read or write there"
+        text = f"{name_some(offline)} no leader: nobody can read or write there"
         yield FoundProblem("PartitionsOffline", "cluster", text)
     led = [each for each in state.partitions if each.leader is not None]
     starved = [
@@ -87,7 +88,7 @@ def _find_in_partitions(state: ClusterSeen) -> Iterator[FoundProblem]:
         if each.min_in_sync is not None and len(each.in_sync) < min(each.min_in_sync, len(each.replicas))
     ]
     if starved:
-        text = f"{_name_some(starved)} fewer replicas in sync than min.insync.replicas: acks=all is refused"
+        text = f"{name_some(starved)} fewer replicas in sync than min.insync.replicas: acks=all is refused"
         yield FoundProblem("PartitionsUnderMinIsr", "cluster", text)
     lagging: dict[int, list[str]] = {}
     for each in state.partitions:
@@ -96,7 +97,7 @@ def _find_in_partitions(state: ClusterSeen) -> Iterator[FoundProblem]:
     registered = {broker.node_id for broker in state.brokers}
     for node_id, names in sorted(lagging.items()):
         gone = "" if node_id in registered else ", which is not registered"
-        text = f"{_name_some(names)} a replica that is not in sync at broker {node_id}{gone}"
+        text = f"{name_some(names)} a replica that is not in sync at broker {node_id}{gone}"
         yield FoundProblem("PartitionsUnderReplicated", f"broker {node_id}", text)
 
 
@@ -105,6 +106,8 @@ def _find_in_broker(broker: BrokerSeen, now_s: float) -> Iterator[FoundProblem]:
         yield FoundProblem("BrokerDown", broker.name, f"it is registered and does not answer: {broker.error}")
     if broker.disk_failing:
         yield FoundProblem("DiskRefusesWrites", broker.name, "its disk is full or fails: it takes no writes")
+    if broker.disk_hanging:
+        yield FoundProblem("DiskHangs", broker.name, "writes or flushes of its disk do not return")
     free, total = broker.free_bytes, broker.total_bytes
     if free is not None and total and free < total * LOW_SHARE:
         yield FoundProblem("DiskFills", broker.name, disk_text(free, total))
@@ -127,7 +130,7 @@ def find_ending(about: str, end_s: float, now_s: float) -> Iterator[FoundProblem
         yield FoundProblem("CertificateEnds", about, f"a certificate ends in {left_s / _DAY_S:.1f} days")
 
 
-def _name_some(names: Sequence[str]) -> str:
+def name_some(names: Sequence[str]) -> str:
     """A number of partitions, some of them by name, and the verb that fits."""
     shown = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     return f"1 partition ({shown}) has" if len(names) == 1 else f"{len(names):,} partitions ({shown}) have"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from .cluster import disk_text, find_ending
-from .groups import find_behind
+from .groups import find_behind, find_stalling
 from .problem import FoundProblem
 
 #: By the name of a metric: labels, and the value.
@@ -69,6 +69,14 @@ class _Figures:
         return now - then if now >= then else now
 
 
+def name_process(now: Samples, address: str, cluster_id: str | None) -> str:
+    """What sentences call the process at an address; a broker of this cluster as it is called elsewhere."""
+    for labels, _ in now.get("kohort_broker_info", []):
+        if labels.get("cluster_id") == cluster_id:
+            return f"broker {labels.get('node_id')}"
+    return address
+
+
 def find_in_metrics(
     now: Samples, about: str, now_s: float, before: Samples | None = None
 ) -> list[FoundProblem]:
@@ -84,6 +92,10 @@ def _find_in_disk(of: _Figures) -> Iterator[FoundProblem]:
     free, total = of.one("kohort_log_dir_free_bytes"), of.one("kohort_log_dir_total_bytes")
     if of.one("kohort_log_dir_failing"):
         yield FoundProblem("DiskRefusesWrites", of.about, "its disk is full or fails: it takes no writes")
+    hanging_s = of.one("kohort_log_dir_hanging_seconds")
+    if hanging_s:
+        text = f"a write or a flush of its disk has not returned for {hanging_s:,.0f} s"
+        yield FoundProblem("DiskHangs", of.about, text)
     if free is not None and total and free < (of.one("kohort_log_dir_low_bytes") or 0):
         yield FoundProblem("DiskFills", of.about, disk_text(free, total))
 
@@ -172,6 +184,20 @@ def _find_in_lag(of: _Figures) -> Iterator[FoundProblem]:
         )
 
 
+def _find_in_transactions(of: _Figures) -> Iterator[FoundProblem]:
+    late = of.one("kafka_server_replicamanager_partitionswithlatetransactionscount")
+    if late:
+        text = f"{late:,.0f} of its partitions have a transaction open for too long"
+        advice = "`kohort transactions abort` finds and ends what hangs"
+        yield FoundProblem("TransactionHangs", of.about, f"{text}: {advice}")
+
+
+def _find_in_share_groups(of: _Figures) -> Iterator[FoundProblem]:
+    for labels, stalled_s in of.rows("kohort_share_group_stalled_seconds"):
+        if stalled_s:
+            yield find_stalling(f"group {labels.get('group', '')}", "share partitions have", stalled_s)
+
+
 class _Growth(NamedTuple):
     """A counter that should not grow, by how much it may between two looks, and what it counts."""
 
@@ -218,6 +244,12 @@ _GROWTHS: Final = (
         "RebalancesTooOften", "kafka_consumer_coordinator_rebalance_total", 5, "rebalances were completed"
     ),
     _Growth("LocksLost", "kohort_share_locks_lost_total", 0, "locks have ended too early"),
+    _Growth(
+        "LastDeliveries",
+        "kohort_share_group_last_deliveries_total",
+        0,
+        "records of share groups were given out for the last time",
+    ),
 )
 
 
@@ -238,5 +270,7 @@ _FINDERS: Final[tuple[Callable[[_Figures], Iterator[FoundProblem]], ...]] = (
     _find_old_requests,
     _find_in_service,
     _find_in_lag,
+    _find_in_transactions,
+    _find_in_share_groups,
     _find_growth,
 )

@@ -37,10 +37,12 @@ KINDS: Final = {
         ProblemKind("NotOneController", PAGE),
         ProblemKind("BrokerDown", PAGE),
         ProblemKind("DiskRefusesWrites", PAGE),
+        ProblemKind("DiskHangs", PAGE),
         ProblemKind("ZooKeeperOutOfReach", PAGE),
         ProblemKind("CertificateExpired", PAGE),
         ProblemKind("DescriptorsRunOut", PAGE),
         ProblemKind("OffsetsUnreadable", PAGE),
+        ProblemKind("TransactionHangs", PAGE),
         ProblemKind("PartitionsUnderReplicated", WARN),
         ProblemKind("BrokerWithoutZooKeeper", WARN),
         ProblemKind("SessionsExpire", WARN),
@@ -64,5 +66,7 @@ KINDS: Final = {
         ProblemKind("CommitsFail", WARN),
         ProblemKind("RebalancesTooOften", WARN),
         ProblemKind("LocksLost", WARN),
+        ProblemKind("SharePartitionStalls", WARN),
+        ProblemKind("LastDeliveries", WARN),
     )
 }

@@ -331,7 +331,5 @@ def _refusal_of(batch: ProducerBatch, row: PartitionProduceResponse) -> KafkaErr
     if row.error_code == ErrorCode.MESSAGE_TOO_LARGE:
         what = "record" if len(batch.records) == 1 else "batch of these records"
         said = said or f"the {what} is larger than the topic's max.message.bytes"
-    return KafkaError(
-        row.error_code,
-        f"{batch.count} records for {topic}-{number} were refused{': ' * bool(said)}{said}",
-    )
+    refused = "1 record was" if batch.count == 1 else f"{batch.count} records were"
+    return KafkaError(row.error_code, f"{refused} refused for {topic}-{number}{': ' * bool(said)}{said}")

@@ -65,6 +65,7 @@ from ._messages import (
     RequestBody,
     RequestHeader,
     api_key_of,
+    check_strings,
     codec_of,
     decode_request,
     decode_request_header,
@@ -97,7 +98,7 @@ from ._subscription import (
 )
 from .json_values import Json, JsonObject
 from .messages._apis import ApiKey
-from .messages.wire import PreparedArray, Sendable
+from .messages.wire import MAX_STRING, PreparedArray, Sendable
 
 __all__ = [
     "ANONYMOUS",
@@ -116,6 +117,7 @@ __all__ = [
     "LZ4_LEVEL",
     "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
+    "MAX_STRING",
     "OWN_FEATURES",
     "SHARE_EVENTS",
     "SUBSCRIPTION_VERSION",
@@ -160,6 +162,7 @@ __all__ = [
     "api_for",
     "api_key_of",
     "build_batch",
+    "check_strings",
     "codec_of",
     "commit_layout",
     "compress",

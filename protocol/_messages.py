@@ -34,9 +34,9 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from ._apis import APIS, Api, api_for
-from ._errors import MalformedFrameError, MalformedMessageError
+from ._errors import ErrorCode, KafkaError, MalformedFrameError, MalformedMessageError
 from .messages._apis import ApiKey
-from .messages.wire import Pieces, Sendable, skip_tags
+from .messages.wire import MAX_STRING, Pieces, Sendable, skip_tags
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -44,6 +44,9 @@ _CORRELATION_ID = struct.Struct(">i")
 _HEAD, _HEAD_WITH_TAGS = struct.Struct(">ii"), struct.Struct(">iix")
 _LENGTH_BYTES: Final = 4
 _LENGTH: Final = struct.Struct(">I")
+
+#: Characters of a string that is too long that its error shows.
+_MOST_SHOWN: Final = 40
 _NO_TAGS = b"\x00"
 
 #: Most array elements of a request, nested ones included: more than the partitions of the largest clusters.
@@ -263,6 +266,22 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: obje
     found.write_request(out, body, version)
     _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
     return out
+
+
+def check_strings(body: object) -> None:
+    """Refuse a message with a string that is too long for Kafka's protocol: a broker would close the
+    connection. Raises KafkaError INVALID_REQUEST.
+    """
+    if isinstance(body, str):
+        size = len(body.encode())
+        if size > MAX_STRING:
+            words = (
+                f"{body[:_MOST_SHOWN]!r}... has {size:,} bytes: names and values have {MAX_STRING:,} at most"
+            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, words)
+    elif isinstance(body, (tuple, list)):
+        for part in body:
+            check_strings(part)
 
 
 def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:

@@ -79,7 +79,9 @@ class FileLock:
 
     def release(self) -> None:
         """Let another writer have the folder."""
-        os.close(self._descriptor)
+        # whatever it says, the descriptor is closed
+        with suppress(OSError):
+            os.close(self._descriptor)
 
 
 def open_writable(folder: Path) -> sqlite3.Connection:

@@ -71,8 +71,9 @@ class GroupRecording:
     """What is known of a group in a stretch of time, oldest first.
 
     Outside ``watched`` nobody looked. Of events before ``details_from_ms`` only lasting rows are left,
-    without extras; before ``events_from_ms`` none, and no samples before ``samples_from_ms``. ``has_older``
-    says that more rows of this stretch are there than were asked for.
+    without extras; before ``events_from_ms`` none, and no samples before ``samples_from_ms``. ``hidden_ms``
+    is when groups may last have been hidden from the recorder. ``has_older`` says that more rows of this
+    stretch are there than were asked for.
     """
 
     watched: tuple[Stretch, ...] = ()
@@ -82,6 +83,7 @@ class GroupRecording:
     details_from_ms: int = 0
     events_from_ms: int = 0
     samples_from_ms: int = 0
+    hidden_ms: int = 0
     has_older: bool = False
 
 

@@ -21,7 +21,7 @@ from .rows import (
     Loss,
     Stretch,
 )
-from .thinning import FileTransaction
+from .thinning import FileTransaction, set_mark
 
 #: Bytes that a row takes in the file beside its texts, about, with its entry in the index.
 _ROW_BYTES: Final = 60
@@ -55,11 +55,6 @@ class Store:
             done = self.connection.execute("INSERT INTO runs(alive_ms) VALUES (?)", (now_ms,))
         self._run_id = done.lastrowid or 0
 
-    def stay_alive(self, now_ms: int) -> None:
-        """Note that everything that is watched was watched until now."""
-        with FileTransaction(self.connection):
-            self._mark_alive(now_ms)
-
     def watch(self, scope: str, from_ms: int) -> None:
         """Begin a stretch of time in which everything in ``scope`` is recorded."""
         with FileTransaction(self.connection):
@@ -76,10 +71,19 @@ class Store:
                 (until_ms, self._run_id, scope),
             )
 
+    def mark(self, name: str, value: int) -> None:
+        """Raise a mark of the file to ``value``."""
+        with FileTransaction(self.connection):
+            set_mark(self.connection, name, value)
+
     def write(
-        self, rows: Iterable[EventRow], samples: Iterable[LagSample], losses: Iterable[Loss], now_ms: int
+        self,
+        rows: Iterable[EventRow],
+        samples: Iterable[LagSample],
+        losses: Iterable[Loss],
+        alive_ms: int | None,
     ) -> None:
-        """Write rows, and that everything was watched until now."""
+        """Write rows, and that everything was watched until ``alive_ms``, unless more rows are to come."""
         try:
             with FileTransaction(self.connection):
                 self._insert_events(rows)
@@ -90,7 +94,11 @@ class Store:
                 self.connection.executemany(
                     "INSERT INTO losses(group_name, from_ms, until_ms, count) VALUES (?, ?, ?, ?)", losses
                 )
-                self._mark_alive(now_ms)
+                if alive_ms is not None:
+                    # a clock that went back is believed: better too short than longer than is known
+                    self.connection.execute(
+                        "UPDATE runs SET alive_ms = ? WHERE id = ?", (alive_ms, self._run_id)
+                    )
         except BaseException:
             # groups that were new are not there
             self._group_ids.clear()
@@ -135,10 +143,6 @@ class Store:
             assert isinstance(known, int), "an id"
             self._group_ids[group] = known
         return known
-
-    def _mark_alive(self, now_ms: int) -> None:
-        # a clock that went back is believed: better too short than longer than is known
-        self.connection.execute("UPDATE runs SET alive_ms = ? WHERE id = ?", (now_ms, self._run_id))
 
 
 def _values_of(row: EventRow) -> tuple[object, ...]:
@@ -189,7 +193,7 @@ def read_group(
             stretch = (found[0], from_ms, min(last_ms, until_ms), last_ms, last)
             rows, has_older = _read_events(connection, group, stretch, only_lasting, limit)
             samples = _read_samples(connection, group, found[0], from_ms, until_ms)
-        mark = connection.execute("SELECT value FROM marks WHERE name = 'samples_from_ms'").fetchone()
+        marks = dict(connection.execute("SELECT name, value FROM marks").fetchall())
         return GroupRecording(
             _read_spans(connection, scopes, from_ms, until_ms),
             _read_losses(connection, group, from_ms, until_ms),
@@ -197,7 +201,8 @@ def read_group(
             samples,
             details_from_ms=found[1] if found else 0,
             events_from_ms=found[2] if found else 0,
-            samples_from_ms=mark[0] if mark else 0,
+            samples_from_ms=marks.get("samples_from_ms", 0),
+            hidden_ms=marks.get("hidden_ms", 0),
             has_older=has_older,
         )
     finally:

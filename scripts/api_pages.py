@@ -41,7 +41,8 @@ SECTIONS = {
         "kohort.admin",
         (
             "GroupAdmin GroupDescription GroupHistory Generation TimeStretch ResetTo ResetPlan "
-            "ClusterAdmin AclRule AclQuery ScramUser ClientQuota ConfiguredResource ConfigValue"
+            "ClusterAdmin AclRule AclQuery ScramUser ClientQuota ConfiguredResource ConfigValue FeatureLevel "
+            "RecordDeletion"
         ),
     ),
     "Testing": (

@@ -5,18 +5,22 @@ after the other by the new version, and back. Else:
 
 One data folder is opened in turn by the broker of the old commit and by that of this one, each time with
 clients of one of the two. At every step a group reads what was written since the last and nothing else, and a
-new group reads every record once. Some brokers are killed instead of stopped. docs/upgrading.md says what
-follows from it.
+new group reads every record once, and members of the two versions share one group. Some brokers are killed
+instead of stopped. docs/upgrading.md says what follows from it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +28,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = 100
+#: Time in which two members share a group, in seconds, and between two looks at it.
+JOIN_S, LOOK_S = 60.0, 1.0
+#: Time in seconds in which a command ends, a broker is ready, and one that is stopped ends.
+COMMAND_S, START_S, STOP_S = 120.0, 120.0, 60.0
 #: Which of the two is the broker, which the client, and how the broker ends.
 STEPS = (
     ("old", "old", signal.SIGTERM),
@@ -52,11 +60,17 @@ class Version:
         return {**os.environ, "PYTHONPATH": str(self.root / ".src"), "KOHORT_PURE": "1"}
 
     def run(self, *words: str, given: str = "") -> str:
-        """The output of a command. Raises CalledProcessError."""
+        """The output of a command. Raises RuntimeError if it fails, or does not end."""
         command = self.command(*words)
-        done = subprocess.run(
-            command, env=self.environment, input=given, capture_output=True, text=True, timeout=120
-        )
+        try:
+            done = subprocess.run(
+                command, env=self.environment, input=given, capture_output=True, text=True, timeout=COMMAND_S
+            )
+        except subprocess.TimeoutExpired as error:
+            said = (error.stderr or b"").decode(errors="replace")
+            raise RuntimeError(
+                f"{self.name}: kohort {' '.join(words)} did not end within {COMMAND_S:.0f} s\n{said}".rstrip()
+            ) from None
         if done.returncode:
             raise RuntimeError(f"{self.name}: kohort {' '.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -76,19 +90,28 @@ def broker(version: Version, data: Path, end: signal.Signals, *options: str) -> 
         )
     try:
         assert process.stdout is not None
+        timer = threading.Timer(START_S, process.kill)
+        timer.start()
         line = next((line for line in process.stdout if "ready on" in line), "")
+        timer.cancel()
         if not line:
             raise RuntimeError(
-                f"the {version.name} broker does not open the folder:\n{log.read_text()[-3000:]}"
+                f"the {version.name} broker does not open the folder within {START_S:.0f} s:\n"
+                f"{log.read_text()[-3000:]}"
             )
         yield line.split("ready on ")[1].split()[0]
         process.send_signal(end)
-        code = process.wait(60)
+        try:
+            code = process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"the {version.name} broker did not end within {STOP_S:.0f} s") from None
         if code != (0 if end == signal.SIGTERM else -end):
             raise RuntimeError(f"the {version.name} broker ended with {code}:\n{log.read_text()[-3000:]}")
     finally:
         process.kill()
         process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def read(client: Version, address: str, group: str) -> list[int]:
@@ -109,12 +132,47 @@ def try_records(at: int, client: Version, address: str) -> None:
         raise RuntimeError(f"a new group does not read each of {beyond} records once")
 
 
-def try_step(at: int, server: Version, client: Version, end: signal.Signals, data: Path) -> None:
+@contextmanager
+def members(versions: dict[str, Version], group: str, address: str) -> Iterator[None]:
+    """Within it a member of each version reads in a group."""
+    with ExitStack() as stack:
+        for version in versions.values():
+            words = ("consume", "orders", "--group", group, "--follow", "--bootstrap", address)
+            member = subprocess.Popen(
+                version.command(*words),
+                env=version.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(member.wait)
+            stack.callback(member.kill)
+        yield
+
+
+def try_members(at: int, versions: dict[str, Version], address: str) -> None:
+    """Let members of both versions share a group. Raises RuntimeError if not both get partitions."""
+    group, until = f"both-{at}", time.monotonic() + JOIN_S
+    with members(versions, group, address):
+        while True:
+            groups = json.loads(versions["new"].run("groups", "list", "--json", "--bootstrap", address))
+            if group in (each["group"] for each in groups["groups"]):
+                words = ("groups", "describe", group, "--json", "--bootstrap", address)
+                found = json.loads(versions["new"].run(*words))["members"]
+                if sum(bool(each["assignment"]) for each in found) == len(versions):
+                    return
+            if time.monotonic() > until:
+                raise RuntimeError(f"members of both versions do not share a group within {JOIN_S:.0f} s")
+            time.sleep(LOOK_S)
+
+
+def try_step(at: int, versions: dict[str, Version], data: Path) -> None:
     """Write and read through one broker, which then ends. Raises RuntimeError."""
+    server, client, end = versions[STEPS[at][0]], versions[STEPS[at][1]], STEPS[at][2]
     with broker(server, data, end) as address:
         if at == 0:
             client.run("topics", "create", "orders", "--partitions", "3", "--bootstrap", address)
         try_records(at, client, address)
+        try_members(at, versions, address)
     how = "stopped" if end == signal.SIGTERM else "killed"
     print(f"{server.name} broker, {client.name} clients, {how}: {RECORDS * (at + 1)} records", flush=True)
 
@@ -139,9 +197,10 @@ class Cluster:
         return address
 
     def stop(self) -> None:
-        """Stop all brokers."""
-        for _, _, stack in self.running.values():
-            stack.close()
+        """Stop all brokers, also if one of them does not end."""
+        with ExitStack() as brokers:
+            for _, _, stack in self.running.values():
+                brokers.push(stack)
 
 
 def try_rolling(versions: dict[str, Version], folder: Path, zookeeper: str) -> None:
@@ -169,11 +228,15 @@ def try_rolling(versions: dict[str, Version], folder: Path, zookeeper: str) -> N
 
 @contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """A working tree of a commit, for as long as the block runs."""
+    """A working tree of a commit, for as long as the block runs. Raises RuntimeError if there is no such."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "old"
         git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), commit], check=True)
+        added = subprocess.run(
+            [*git, "add", "--quiet", "--detach", str(tree), commit], capture_output=True, text=True
+        )
+        if added.returncode:
+            raise RuntimeError(f"git does not check it out: {added.stderr.strip()}")
         try:
             yield tree
         finally:
@@ -182,8 +245,8 @@ def checkout(commit: str) -> Iterator[Path]:
 
 def try_upgrade(versions: dict[str, Version], data: Path) -> None:
     """Take all steps on one folder."""
-    for at, (server, client, end) in enumerate(STEPS):
-        try_step(at, versions[server], versions[client], end, data)
+    for at in range(len(STEPS)):
+        try_step(at, versions, data)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -192,17 +255,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("commit", help="an older tag or commit")
     parser.add_argument("--zookeeper", help="try a cluster of three, with this ZooKeeper and an unused path")
     options = parser.parse_args(arguments)
-    commit = options.commit
-    with checkout(commit) as tree, tempfile.TemporaryDirectory() as folder:
-        versions = {"old": Version("old", tree), "new": Version("new", ROOT)}
-        try:
+    folder = Path(tempfile.mkdtemp(prefix="kohort-upgrade-"))
+    try:
+        with checkout(options.commit) as tree:
+            versions = {"old": Version("old", tree), "new": Version("new", ROOT)}
             if options.zookeeper:
-                try_rolling(versions, Path(folder), options.zookeeper)
+                try_rolling(versions, folder, options.zookeeper)
             else:
-                try_upgrade(versions, Path(folder) / "data")
-        except RuntimeError as error:
-            print(f"{commit}: {error}", file=sys.stderr)
-            return 1
+                try_upgrade(versions, folder / "data")
+    except RuntimeError as error:
+        print(f"{options.commit}: {error}\nThe brokers' logs and data are in {folder}.", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
     return 0
 
 

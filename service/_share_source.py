@@ -21,7 +21,7 @@ from ..protocol import KohortError, TopicPartition
 from ..statemachine import MemberState
 from ._deliveries import USUAL_LIMIT, Deliveries, LockedRecord
 from ._metrics import LockNumbers
-from ._share_group import read_delivery_limit, read_share_lag
+from .share_group import read_delivery_limit, read_share_lag
 
 if TYPE_CHECKING:
     from ..consumer.typed_settings import ShareConsumerSettings

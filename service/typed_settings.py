@@ -33,7 +33,8 @@ class ServiceSettings(ConsumerSettings, total=False):
     """An OpenTelemetry span for each call of a handler."""
     max_locked_records: int
     """Most records that are locked for this member: those it works on, and those that wait to be
-    delivered; brokers before Apache Kafka 4.2 may give more, whole record batches."""
+    delivered. Unless it is set, more than 500 only while it is done with so many in 50 ms. Brokers
+    before Apache Kafka 4.2 may give more, whole record batches."""
     renew_locks: bool
     """Locks are renewed while records are worked on, up to max_processing_ms."""
     max_processing_ms: int

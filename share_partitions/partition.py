@@ -269,6 +269,14 @@ class SharePartition:
         first = (self._runs[0].member, self._runs[0].delivery_count) if self._runs else (_NOBODY, 0)
         return ShareSummary(held, available, done, deliveries, first)
 
+    def count_on_last_delivery(self, limits: ShareLimits) -> int:
+        """Return how many records members have for the last time. It takes time for each run."""
+        return sum(
+            len(run)
+            for run in self._runs
+            if run.state is _S.ACQUIRED and run.delivery_count >= limits.delivery_count
+        )
+
     @property
     def has_acquired(self) -> bool:
         """Whether a member has any of it."""

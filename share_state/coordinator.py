@@ -165,7 +165,9 @@ class ShareCoordinator:
     def _open(self, log: CoordinatorLog, replicas: ShardReplicas | None) -> ShardRuntime[ShareStates]:
         shards = self._shards = ShardRuntime(
             topic=SHARE_STATE_TOPIC,
-            new_state=lambda: ShareStates(self._settings, self._max_bytes, self._partitions_of),
+            new_state=lambda: ShareStates(
+                self._settings, self._max_bytes, self._partitions_of, is_replicated=replicas is not None
+            ),
             log=log,
             clock_ms=self._clock_ms,
             on_event=lambda _state, event: self._tell(event),

@@ -69,6 +69,9 @@ _WORDS: Final = {
 _NEGATIVE: Final = "The partition id cannot be a negative number."
 _READ_FIRST: Final = "Read operation on uninitialized share partition not allowed."
 _WRITE_FIRST: Final = "Write operation on uninitialized share partition not allowed."
+_OTHER_STATE: Final = (
+    "The state was deleted, and another one begun: it is not the one that the leader has read."
+)
 
 
 class ShareRequest(NamedTuple):
@@ -118,13 +121,16 @@ class Kept:
 @dataclass(slots=True, eq=False)
 class ShareStates:
     """State of a shard. ``max_bytes`` returns the largest batch of its topic, in bytes, ``partitions_of`` the
-    number of partitions of a topic, 0 if there is none.
+    number of partitions of a topic, 0 if there is none. ``is_replicated``: other brokers may take over.
     """
 
     settings: ShareCoordinatorSettings
     max_bytes: Callable[[], int] = lambda: MAX_BYTES
     partitions_of: Callable[[UUID], int] = lambda _: 1
+    is_replicated: bool = False
     by_key: dict[SharePartitionKey, Kept] = field(default_factory=dict)
+    #: The time of creation of the newest state that was deleted.
+    newest_deleted_ms: int = NONE
     #: Offset behind the last record, below which the log was last cut, and the cut that is to follow.
     end_offset: int = 0
     pruned_offset: int = 0
@@ -153,7 +159,9 @@ class ShareStates:
     def remove(self, records: Sequence[ShareStateDeleted], offset: int) -> None:
         """Apply tombstones."""
         for record in records:
-            self.by_key.pop(record.key, None)
+            gone = self.by_key.pop(record.key, None)
+            if gone is not None:
+                self.newest_deleted_ms = max(self.newest_deleted_ms, gone.now.create_ms)
         self.end_offset = offset + len(records)
 
     def was_cut(self, cut: PruneLog) -> None:
@@ -188,8 +196,9 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Begin a state, or replace it, with a state epoch that is not lower.
 
     A state that begins where its group's rule says (start offset -1) and is used already is not replaced by
-    one of the same epoch: that is the request of before, come late, and would give again what is done.
-    Apache Kafka replaces it.
+    one of the same epoch: that is the request of before, come late, and would give again what is done. Nor is
+    it where the group's coordinator says that it knows of none: the one before was lost before it had noted
+    that the state is there. Apache Kafka replaces it.
     """
     key, row, text = request.body
     assert isinstance(row, initialize.PartitionData), "the row of this API"
@@ -204,13 +213,18 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "a start offset is 0 or more, or -1")
     if kept is not None and _is_repeated(kept.now, row):
         return shard.reply(request, initialize.PartitionResult(row.partition))
+    # by its time it is told from one that was deleted, whatever the clock does
+    created_ms = max(now_ms, shard.state.newest_deleted_ms + 1)
+    if kept is not None and kept.now.state_epoch == row.state_epoch:
+        # whoever has read it goes on
+        created_ms = kept.now.create_ms
     snapshot = ShareSnapshot(
         key,
         0 if kept is None else kept.now.snapshot_epoch + 1,
         row.state_epoch,
         0,
         row.start_offset,
-        now_ms,
+        created_ms,
         now_ms,
         delivery_complete_count=NONE if row.start_offset == NONE else 0,
     )
@@ -220,11 +234,15 @@ def handle_initialize(shard: ShareShard, request: Request, now_ms: int) -> None:
 
 def _is_repeated(now: ShareSnapshot, row: initialize.PartitionData) -> bool:
     is_used = now.start_offset != NONE or bool(now.batches)
-    return row.start_offset == NONE and row.state_epoch == now.state_epoch and is_used
+    is_of_before = row.state_epoch == now.state_epoch or row.keeps_state
+    return row.start_offset == NONE and is_of_before and is_used
 
 
 def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
-    """Answer the whole state. A higher leader epoch is written first: it fences those before."""
+    """Answer the whole state. A higher leader epoch is written first: it fences those before. In a cluster
+    something is written in any case: another broker may have taken over, and the state here be old, without
+    this one knowing. No replica takes its writes then. Apache Kafka answers with the old state.
+    """
     key, row, _ = request.body
     assert isinstance(row, read.PartitionData), "the row of this API"
     kept = shard.state.by_key.get(key)
@@ -233,11 +251,14 @@ def handle_read(shard: ShareShard, request: Request, now_ms: int) -> None:
     now = kept.now
     if NONE != row.leader_epoch < kept.leader_epoch:
         return _refuse(shard, request, ErrorCode.FENCED_LEADER_EPOCH)
-    answer = read.PartitionResult(row.partition, 0, None, now.state_epoch, now.start_offset, now.batches)
-    if row.leader_epoch <= now.leader_epoch:
+    answer = read.PartitionResult(
+        row.partition, 0, None, now.state_epoch, now.start_offset, now.batches, now.create_ms
+    )
+    epoch = max(row.leader_epoch, now.leader_epoch)
+    if epoch == now.leader_epoch and not shard.state.is_replicated:
         return shard.reply(request, answer)
     count = now.delivery_complete_count
-    update = ShareUpdate(key, now.snapshot_epoch, row.leader_epoch, now.start_offset, (), count)
+    update = ShareUpdate(key, now.snapshot_epoch, epoch, now.start_offset, (), count)
     return _append(shard, kept, update, request, answer, now_ms)
 
 
@@ -264,7 +285,7 @@ def handle_summary(shard: ShareShard, request: Request, now_ms: int) -> None:
 def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
     """Put a leader's changes on top of the state. One that comes late takes nothing back: its batches have
     lower delivery counts, and its start offset and its count of what is done are passed over, which Apache
-    Kafka takes.
+    Kafka takes. One into the state of a group that was deleted, whose name is in use again, is refused.
     """
     key, row, text = request.body
     assert isinstance(row, write.PartitionData), "the row of this API"
@@ -276,6 +297,8 @@ def handle_write(shard: ShareShard, request: Request, now_ms: int) -> None:
         return _refuse(shard, request, ErrorCode.FENCED_LEADER_EPOCH)
     if NONE != row.state_epoch < now.state_epoch:
         return _refuse(shard, request, ErrorCode.FENCED_STATE_EPOCH)
+    if row.created_ms not in (NONE, now.create_ms):
+        return _refuse(shard, request, ErrorCode.FENCED_STATE_EPOCH, _OTHER_STATE)
     if row.start_offset < NONE or not all(map(_is_sound, row.state_batches)):
         # Apache Kafka takes them, and gives them to the next leader
         return _refuse(shard, request, ErrorCode.INVALID_REQUEST, "no range of offsets, or no state")

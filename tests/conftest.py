@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import os
@@ -10,6 +11,7 @@ import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,8 @@ settings.load_profile("kohort")
 def pytest_configure(config: pytest.Config) -> None:
     # tests that run side by side are told the terminal's width, commands under test write to a pipe
     os.environ.pop("COLUMNS", None)
+    # Spark's jobs here and in processes under test take seconds, unless whoever runs the tests has settings
+    os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "spark" / "conf"))
     # started in the background by a shell, or under nohup, we ignore these, and so would commands under test
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -108,9 +112,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -seconds[_together(item.nodeid)])
 
 
+def pytest_collection_finish() -> None:
+    """What pytest has collected stays: no test that looks for garbage goes through all of it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def _together(nodeid: str) -> str:
     """Tests that run in one process: those of a file, and all that share the Spark session."""
-    return "tests/spark" if nodeid.startswith("tests/spark/") else nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    return "tests/spark" if _needs_spark_session(file) else file
+
+
+@cache
+def _needs_spark_session(file: str) -> bool:
+    # who deals out the tests knows their names alone
+    return file.startswith("tests/spark/") and "pytest.mark.spark" in (ROOT / file).read_text()
 
 
 @pytest.hookimpl(optionalhook=True)

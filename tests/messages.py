@@ -77,6 +77,12 @@ MESSAGES: dict[str, tuple[str, Any]] = {
 _BITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
 
+def versions_of_message(name: str) -> range:
+    """The versions that there are of a message such as ``HeartbeatRequest``."""
+    _, message = MESSAGES[name]
+    return range(message.versions.low, message.versions.high + 1)
+
+
 def codec_of_message(name: str, version: int) -> tuple[Any, Any, Any, list[Any]]:
     """Reader, writer, type and fields of a message such as ``HeartbeatRequest``."""
     api, message = MESSAGES[name]

@@ -5,6 +5,8 @@ log and metrics that there are.
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -74,6 +76,14 @@ def test_rules_problems_and_entries_of_the_runbook_are_the_same_in_the_same_orde
     entries = re.findall(r"^### (\w+)\n\n\*\*(\w+)\*\*", RUNBOOK, re.MULTILINE)
     assert [(f"Kohort{name}", severity) for name, severity in entries] == kinds
     assert all(kind.anchor == kind.name.lower() for kind in KINDS.values())
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: apt-get install prometheus")
+def test_prometheus_takes_the_rules() -> None:
+    files = sorted((ROOT / "docs" / "alerts").glob("*.yml"))
+    done = subprocess.run(["promtool", "check", "rules", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("SUCCESS") == len(files)
 
 
 async def test_a_broker_that_runs_shows_what_the_rules_ask_for() -> None:

@@ -28,10 +28,8 @@ def project() -> dict[str, Any]:
 def rooms() -> list[str]:
     return sorted(
         path.parent.relative_to(ROOT).as_posix()
-        for path in ROOT.glob("*/**/__init__.py")
-        if not (
-            set(path.relative_to(ROOT).parts) & NOT_SHIPPED or path.relative_to(ROOT).parts[0].startswith(".")
-        )
+        for path in ROOT.glob("[!.]*/**/__init__.py")
+        if not set(path.relative_to(ROOT).parts) & NOT_SHIPPED
     )
 
 

@@ -50,6 +50,14 @@ def test_addresses_are_missing_until_the_project_has_some() -> None:
     assert check.check_links({"project": {"urls": {"Source": "https://example.org"}}}).verdict == "ok"
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in WORKFLOWS.glob("*.yml")))
+def test_actions_are_pinned_to_a_commit_whose_release_is_named(name: str) -> None:
+    used = re.findall(r"uses: (.*)", (WORKFLOWS / name).read_text())
+    moving = [each for each in used if not re.match(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)]
+    # its maintainers ask for this branch
+    assert [each.partition(" ")[0] for each in moving] in ([], ["pypa/gh-action-pypi-publish@release/v1"])
+
+
 def test_a_wheel_without_a_compiled_part_or_with_tests_fails() -> None:
     whole = ["kohort/cli.py", "kohort/protocol/_native.cpython-311-x86_64-linux-gnu.so"]
     assert check.check_wheel(whole, COMPILED).verdict == "ok"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import json
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,10 @@ upgrade = script("try_upgrade")
 
 
 class Log:
-    """Stands for brokers and commands: a topic, and how far each group has read it."""
+    """Stands for brokers and commands: a topic, how far each group has read it, and who gets partitions."""
 
-    def __init__(self, lose: Callable[[int], bool] = lambda _: False) -> None:
+    def __init__(self, lose: Callable[[int], bool] = lambda _: False, share: Sequence[int] = (2, 1)) -> None:
+        self.share = share
         self.records: list[int] = []
         self.offsets: dict[str, int] = {}
         self.lose = lose
@@ -26,6 +30,10 @@ class Log:
         return type("Version", (), {"name": name, "run": self.run})()
 
     def run(self, *words: str, given: str = "") -> str:
+        if words[:2] == ("groups", "list"):
+            return json.dumps({"groups": [{"group": f"both-{at}"} for at in range(9)]})
+        if words[0] == "groups":
+            return json.dumps({"members": [{"assignment": [{}] * count} for count in self.share]})
         if words[0] == "produce":
             self.records += [int(line) for line in given.split() if not self.lose(int(line))]
         if words[0] != "consume":
@@ -45,6 +53,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         yield "localhost:1"
 
     monkeypatch.setattr(upgrade, "broker", broker)
+    monkeypatch.setattr(upgrade, "members", lambda *_: nullcontext())
     return started
 
 
@@ -87,8 +96,91 @@ def test_a_record_that_is_lost_ends_it(tmp_path: Path) -> None:
 def test_an_offset_that_is_lost_ends_it(brokers: list[str], tmp_path: Path) -> None:
     log = Log()
     versions = {name: log.version(name) for name in ("old", "new")}
-    upgrade.try_step(0, versions["old"], versions["old"], None, tmp_path)
+    upgrade.try_step(0, versions, tmp_path)
     log.offsets.clear()
     with pytest.raises(RuntimeError, match="the group read 200 records"):
-        upgrade.try_step(1, versions["new"], versions["new"], None, tmp_path)
+        upgrade.try_step(1, versions, tmp_path)
     assert brokers == ["old", "new"]
+
+
+@pytest.mark.usefixtures("brokers")
+def test_members_of_both_versions_that_do_not_share_a_group_end_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(upgrade, "JOIN_S", 0.0)
+    with pytest.raises(RuntimeError, match="members of both versions do not share a group"):
+        try_with(Log(share=(3, 0)), tmp_path)
+
+
+@pytest.fixture
+def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A version whose commands are lines of shell."""
+    made = upgrade.Version("new", tmp_path)
+    monkeypatch.setattr(upgrade.Version, "command", lambda _, *words: ["sh", "-c", " ".join(words)])
+    return made
+
+
+def test_a_command_that_does_not_end_is_named(version: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "COMMAND_S", 0.5)
+    with pytest.raises(RuntimeError, match=r"kohort echo why >&2; exec sleep 9 did not end within 0 s\nwhy$"):
+        version.run("echo why >&2; exec sleep 9")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("exec sleep 9", "the new broker does not open the folder within 1 s"),
+        (
+            "trap '' TERM; echo ready on localhost:1; sleep 1; sleep 9",
+            "the new broker did not end within 1 s",
+        ),
+    ],
+)
+def test_a_broker_that_is_not_ready_or_does_not_end_is_told(
+    version: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
+) -> None:
+    monkeypatch.setattr(upgrade, "START_S", 1.0)
+    monkeypatch.setattr(upgrade, "STOP_S", 1.0)
+    monkeypatch.setattr(upgrade.Version, "command", lambda *_: ["sh", "-c", script])
+    with pytest.raises(RuntimeError, match=told), upgrade.broker(version, tmp_path / "d", signal.SIGTERM):
+        pass
+
+
+def test_all_brokers_of_a_cluster_are_stopped_though_one_does_not_end(tmp_path: Path) -> None:
+    cluster, stopped = upgrade.Cluster(tmp_path, "localhost:1/try"), []
+
+    def stop(node: int) -> None:
+        stopped.append(node)
+        if node == 2:
+            raise RuntimeError("it did not end")
+
+    for node in (1, 2, 3):
+        stack = ExitStack()
+        stack.callback(stop, node)
+        cluster.running[node] = ("old", "localhost:1", stack)
+    with pytest.raises(RuntimeError, match="it did not end"):
+        cluster.stop()
+    assert sorted(stopped) == [1, 2, 3]
+
+
+def test_what_did_not_happen_is_a_sentence_with_the_place_of_the_logs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the new broker did not end within 60 s")
+
+    monkeypatch.setattr(upgrade, "checkout", lambda _: nullcontext(tmp_path))
+    monkeypatch.setattr(upgrade, "try_upgrade", fail)
+    assert upgrade.main(["v1"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "v1: the new broker did not end within 60 s"
+    kept = Path(second.removeprefix("The brokers' logs and data are in ").removesuffix("."))
+    assert kept.is_dir()
+    shutil.rmtree(kept)
+
+
+def test_a_commit_that_is_not_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert upgrade.main(["no-such-commit"]) == 1
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("no-such-commit: git does not check it out: fatal:")
+    shutil.rmtree(last.split()[-1].removesuffix("."))

@@ -8,44 +8,58 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
 
 from ..admin import GroupAdmin, ResetTo, notation
 from ..admin.assignors.actions import Scene, live_scene, measure_of
 from ..admin.assignors.workbench import Trial, WhatIf
 from ..admin.cluster.commands import elect
+from ..admin.groups.results import TimeStretch
+from ..admin.pages.lists import ListQuery
 from ..admin.pages.markup import asset, tag
 from ..assignors import available_assignors
 from ..assignors.server import OWN
 from ..protocol import KohortError
-from . import pages
+from . import pages, past_pages, topic_pages
+from .fields import check_confirmed, group_in, topic_in
 from .guard import CsrfTokens, form_of
-from .observer import Observer, TooBusyError, View
-from .pages import LIST_ROWS, Frame
+from .letters import LetterPages, views_of_letters
+from .observer import Observer, View
+from .overview import Overview, Watched, refusal, stream_of
+from .pages import Frame
+from .past import AskedTime, PastView, asked_time
 from .problems import ProblemsView
 from .recording import ClusterRecorder
-from .views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
+from .records import RecordPages
+from .topics import SharedLags, TopicsView, TopicView
+from .views import BrokersView, GroupsView, GroupView, now_ms
+
+Lifespan = Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]
 
 _ASSETS: Final = {"page.js": "text/javascript", "page.css": "text/css"}
 #: Time that a what-if waits for a group that is rebalancing.
 _SETTLE_S: Final = 5.0
 #: Longest time in seconds that a page waits for the computation of a what-if.
 _COMPUTE_S: Final = 60.0
+#: Time that a page waits for a look that is known to take long: what it lacks then comes by an event.
+_LONG_LOOK_S: Final = 0.5
+#: A page does not wait for the details of more partitions.
+_MANY_PARTITIONS: Final = 2_000
 #: Most members that a what-if adds: the computation takes their square in memory, or worse.
 _MOST_JOINING: Final = 2_000
 
 
 @dataclass(slots=True, eq=False)
 class Pages:
-    """The handlers. ``form_tokens`` is None where nothing may be changed, ``metrics`` are addresses of
-    processes whose metrics are read.
+    """The handlers of a cluster's pages. ``form_tokens`` is None where nothing may be changed, ``metrics``
+    are addresses of processes whose metrics are read. Where several clusters are shown, each has a ``name``.
     """
 
     observer: Observer
@@ -53,86 +67,149 @@ class Pages:
     form_tokens: CsrfTokens | None
     recorder: ClusterRecorder | None = None
     metrics: Sequence[str] = ()
+    name: str = ""
+    names: Sequence[str] = ()
+    lags: SharedLags = field(default_factory=SharedLags)
     computing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def frame(self, request: Request) -> Frame:
+        """What surrounds a page: the cluster, the token of its forms, and the other clusters."""
         tokens = self.form_tokens
-        return Frame(self.bootstrap, None if tokens is None else tokens.of(request))
+        token = None if tokens is None else tokens.of(request)
+        return Frame(self.bootstrap, token, self.name, self.names)
 
-    def _make_page(
+    async def refused(self, request: Request, error: Exception) -> Response:
+        """The page that says why there is no other."""
+        return refusal(self.frame(request), error)
+
+    def make_page(
         self, request: Request, title: str, view: View, events: str, body: object, at: str = ""
     ) -> HTMLResponse:
         """A page that is kept up to date; it has no body before the view's first look."""
         seen = view.seen_at is not None and body is not None
         # a page without a body reloads itself at the first event
-        place = body if seen else tag("p", "Waiting for the cluster.", id="waiting", class_="quiet")
+        waiting = "" if view.is_refused else "Waiting for the cluster."
+        place = body if seen else tag("p", waiting, id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
-        where = f"/events?{events}&after={view.version if seen else -1}"
+        where = f"events?{events}&after={view.version if seen else -1}"
         return pages.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
 
     async def problems(self, request: Request) -> Response:
-        view = self.observer.view("problems", self._make_problems)
+        """``/``: what is wrong with the cluster, each problem with a link to its cause."""
+        view = self.observer.view("problems", self.make_problems)
         await self.observer.fresh(view)
-        body = None if view.found is None else pages.problems(view.found, view.silent)
-        return self._make_page(request, "Problems", view, "of=problems", body, "Problems")
+        report = view.report
+        body = None if report is None else pages.problems(report, view.silent, _list_query(request))
+        return self.make_page(request, "Problems", view, "of=problems", body, "Problems")
 
-    def _make_problems(self) -> ProblemsView:
-        return ProblemsView(self.metrics)
+    def make_problems(self) -> ProblemsView:
+        """A view of what is wrong with the cluster."""
+        return ProblemsView(self.metrics, self.recorder)
 
     async def groups(self, request: Request) -> Response:
+        """``/groups``: all groups with members, lag and the last rebalance, a page of them at a time."""
         view = self.observer.view("groups", GroupsView)
         await self.observer.fresh(view)
-        text, at = request.query_params.get("q", ""), _page_number(request)
-        found = matching_rows(view.rows, text, "group")
-        rows = found[(at - 1) * LIST_ROWS : at * LIST_ROWS]
-        if not view.show([row.group for row in rows]) and not view.trouble:
+        query = _list_query(request)
+        # groups that come to the page with what a look has learned are looked at, too
+        for _ in range(2):
+            rows, by_details = pages.choose_groups(view.rows, view.details, query)
+            if view.show([row.group for row in rows], everything=by_details) or view.trouble:
+                break
             looks = view.looks
             view.look_now()
             await self.observer.fresh(view, looks=looks + 1)
-        body = pages.groups(rows, view.details, text, at, len(found))
-        return self._make_page(request, "Groups", view, "of=groups", body, "Groups")
+        body = pages.groups(view.rows, view.details, query, view.hidden)
+        return self.make_page(request, "Groups", view, "of=groups", body, "Groups")
 
     async def group(self, request: Request) -> Response:
-        name = request.query_params.get("name", "")
+        """``/group?name=``: a group as it is, or, with a day or a stretch of time, as it was."""
+        name, asked = group_in(request.query_params), asked_time(request.query_params)
+        if any(asked):
+            return await self._past(request, name, asked)
         view = self.observer.view(("group", name), lambda: GroupView(name, self.recorder))
         await self.observer.fresh(view)
-        lanes, parts = view.lanes, view.parts()
+        query = _list_query(request)
+        lanes, parts = view.lanes, view.parts(query)
         body = None
         if lanes is not None and parts is not None:
-            body = pages.group(self.frame(request), lanes, parts, assignors(), view.batches)
-        return self._make_page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
+            other = past_pages.time_form(name, AskedTime())
+            body = pages.group(self.frame(request), lanes, parts, assignors(), query, view.batches, other)
+        return self.make_page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
+
+    async def _past(self, request: Request, name: str, asked: AskedTime) -> Response:
+        key, make = self._past_view(name, asked)
+        view = self.observer.view(key, make)
+        await self.observer.fresh(view)
+        body = None
+        if view.lanes is not None:
+            body = past_pages.past_page(name, asked, view.lanes, view.stretch, _list_query(request))
+        given = {key: value for key, value in asked._asdict().items() if value}
+        events = urlencode({"of": "past", "name": name, **given})
+        return self.make_page(request, f"Group {name}", view, events, body)
+
+    def _past_view(self, name: str, asked: AskedTime) -> tuple[object, Callable[[], PastView]]:
+        """The key of a view of the past, and what makes it. Raises HTTPException."""
+        try:
+            stretch = asked.stretch(now_ms())
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from None
+        # "24h" is another stretch at every moment
+        return ("past", name, asked), lambda: PastView(name, stretch or TimeStretch(), self.recorder)
 
     async def topics(self, request: Request) -> Response:
-        view = self.observer.view("topics", TopicsView)
-        await self.observer.fresh(view)
-        text, at = request.query_params.get("q", ""), _page_number(request)
-        found = matching_rows(view.rows, text, "topic")
-        body = pages.topics(found[(at - 1) * LIST_ROWS : at * LIST_ROWS], text, at, len(found))
-        return self._make_page(request, "Topics", view, "of=topics", body, "Topics")
+        """``/topics``: all topics with sizes, rates and readers."""
+        view = self.observer.view("topics", self._make_topics)
+        await self._wait_for_details(view)
+        body = topic_pages.topics(view.rows, view.notes, _list_query(request))
+        return self.make_page(request, "Topics", view, "of=topics", body, "Topics")
+
+    def _make_topics(self) -> TopicsView:
+        return TopicsView(self.lags)
+
+    async def _wait_for_details(self, view: TopicsView | TopicView) -> None:
+        """Wait for the first look, which is quick, and a little for the one that tells the rest. Of very many
+        partitions that comes by an event.
+        """
+        if view.seen_at is None:
+            await self.observer.fresh(view)
+        if view.partition_count <= _MANY_PARTITIONS:
+            await self.observer.fresh(view, looks=2, within_s=_LONG_LOOK_S)
 
     async def topic(self, request: Request) -> Response:
-        name = request.query_params.get("name", "")
-        view = self.observer.view(("topic", name), lambda: TopicView(name))
-        await self.observer.fresh(view)
-        body = None if view.found is None else pages.topic(view.found)
-        return self._make_page(request, f"Topic {name}", view, urlencode({"of": "topic", "name": name}), body)
+        """``/topic?name=``: a topic with readers, partitions and configs."""
+        name = topic_in(request.query_params)
+        view = self.observer.view(("topic", name), lambda: TopicView(name, self.lags))
+        await self._wait_for_details(view)
+        body = None if view.found is None else topic_pages.topic(view.found, _list_query(request))
+        return self.make_page(request, f"Topic {name}", view, urlencode({"of": "topic", "name": name}), body)
 
     async def cluster(self, request: Request) -> Response:
+        """``/cluster``: brokers, replicas that are behind, and partitions that move."""
         view = self.observer.view("cluster", BrokersView)
         await self.observer.fresh(view)
-        body = None if view.found is None else pages.cluster(self.frame(request), view.found)
-        return self._make_page(request, "Cluster", view, "of=cluster", body, "Cluster")
+        found, query = view.found, _list_query(request)
+        body = None if found is None else pages.cluster(self.frame(request), found, query, view.hidden)
+        return self.make_page(request, "Cluster", view, "of=cluster", body, "Cluster")
 
     async def events(self, request: Request) -> Response:
+        """``/events?of=&after=``: a stream that tells each change of a view behind version ``after``.
+
+        404: there is no such view. 503: too many streams are open.
+        """
         name = request.query_params.get("name", "")
         made: Mapping[str, tuple[object, Callable[[], View]]] = {
-            "problems": ("problems", self._make_problems),
+            "problems": ("problems", self.make_problems),
             "groups": ("groups", GroupsView),
             "group": (("group", name), lambda: GroupView(name, self.recorder)),
-            "topics": ("topics", TopicsView),
-            "topic": (("topic", name), lambda: TopicView(name)),
+            "topics": ("topics", self._make_topics),
+            "topic": (("topic", name), lambda: TopicView(name, self.lags)),
             "cluster": ("cluster", BrokersView),
+            **views_of_letters(name),
         }
+        if request.query_params.get("of") == "past":
+            asked = asked_time(request.query_params)
+            made = {**made, "past": self._past_view(name, asked)}
         try:
             key, make = made[request.query_params.get("of", "")]
             after = int(request.query_params.get("after", "-1"))
@@ -142,17 +219,15 @@ class Pages:
         stream = self.observer.events(key, make, after)
         first = await anext(stream)
 
-        async def all_of_them() -> AsyncIterator[bytes]:
-            async with contextlib.aclosing(stream):
-                yield first
-                async for part in stream:
-                    yield part
-
-        return StreamingResponse(all_of_them(), media_type="text/event-stream")
+        return stream_of(first, stream)
 
     async def what_if(self, request: Request) -> Response:
+        """``/what-if``: what an assignor would assign if members left or joined; nothing is changed.
+
+        400: no listed assignor, or no number. 503: another one is being computed.
+        """
         given = dict(request.query_params)
-        name, spec = given.get("name", ""), given.get("assignor", "")
+        name, spec = group_in(given), given.get("assignor", "")
         # only listed names: for a dotted name its module would be imported, which runs code
         if spec not in assignors():
             raise HTTPException(400, "there is no such assignor")
@@ -188,6 +263,7 @@ class Pages:
     # --- changes --------------------------------------------------------------------------------------------
 
     async def reset(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
+        """``/reset-offsets``: plan new offsets and show the plan; with ``confirm`` commit them."""
         to = _reset_target(given)
         wanted = given.get("topic", "").split()
         try:
@@ -197,24 +273,26 @@ class Pages:
         name = given.get("name", "")
         plan = await admin.plan_reset(name, to, topics)
         if "confirm" in given:
-            _check_confirmed(given, name)
+            check_confirmed(given, name)
             plan = await admin.execute(plan)
         asked = {field: given.get(field, "") for field in ("to", "value", "topic")}
         body = pages.reset_page(self.frame(request), plan, asked)
         return pages.page(self.frame(request), f"Reset offsets: {name}", body)
 
     async def delete(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
+        """``/delete-group``: delete a group whose name was typed to confirm it."""
         name = given.get("name", "")
-        _check_confirmed(given, name)
+        check_confirmed(given, name)
         done = (await admin.delete_groups([name]))[name]
-        body = pages.outcomes("/groups", "Deleted groups", [(name, done.error or "deleted")])
+        body = pages.outcomes("groups", "Deleted groups", [(name, done.error or "deleted")])
         return pages.page(self.frame(request), f"Delete: {name}", body)
 
     async def elect(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
-        _check_confirmed(given, "elect")
+        """``/elect``: have preferred leaders elected, if that was confirmed."""
+        check_confirmed(given, "elect")
         done = await elect(admin.cluster, None, unclean=False)
         rows = [(f"{place.topic}-{place.partition}", each.error or "elected") for place, each in done.items()]
-        body = pages.outcomes("/cluster", "Elections", rows or [("all", "no partition needed an election")])
+        body = pages.outcomes("cluster", "Elections", rows or [("all", "no partition needed an election")])
         return pages.page(self.frame(request), "Elect leaders", body)
 
     def change(
@@ -265,15 +343,8 @@ async def _call_apart(function: Callable[[], Any]) -> Any:
     return found
 
 
-def _page_number(request: Request) -> int:
-    text = request.query_params.get("p", "")
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else 1
-
-
-def _check_confirmed(given: Mapping[str, str], wanted: str) -> None:
-    # all kinds of spaces are equal: non-breaking ones cannot be typed
-    if given.get("confirm", "").split() != wanted.split():
-        raise HTTPException(400, "nothing has been changed: what you typed is another name")
+def _list_query(request: Request) -> ListQuery:
+    return ListQuery(request.query_params)
 
 
 def _reset_target(given: Mapping[str, str]) -> ResetTo:
@@ -304,53 +375,75 @@ async def _serve_asset(request: Request) -> Response:
     return Response(asset(name), media_type=_ASSETS[name], headers={"cache-control": "max-age=86400"})
 
 
-def make_app(
-    observer: Observer,
-    bootstrap: str,
-    form_tokens: CsrfTokens | None,
-    recorder: ClusterRecorder | None = None,
-    metrics: Sequence[str] = (),
-) -> Starlette:
-    """The application, without its guard; ``form_tokens`` where it may change something. ``recorder`` is
-    started and closed with it, ``metrics`` are addresses of processes whose metrics are read.
-    """
-    made = Pages(observer, bootstrap, form_tokens, recorder, metrics)
+class ClusterPages(NamedTuple):
+    """The handlers of one cluster's pages."""
 
-    async def refused(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            status, told = error.status_code, error.detail
-        else:
-            status, told = 503 if isinstance(error, TooBusyError) else 502, str(error)
-        body = tag("p", told, class_="trouble", role="alert")
-        return pages.page(made.frame(request), "That did not work", body, status=status)
+    made: Pages
+    letters: LetterPages
+    records: RecordPages
 
+
+def _cluster_app(handlers: ClusterPages, lifespan: Lifespan | None = None) -> Starlette:
+    made, letters, records = handlers
     routes = [
         Route("/", made.problems),
         Route("/groups", made.groups),
         Route("/group", made.group),
         Route("/topics", made.topics),
         Route("/topic", made.topic),
+        Route("/records", records.records),
+        Route("/record", records.record),
+        Route("/value", records.value),
+        Route("/export", records.export),
         Route("/cluster", made.cluster),
+        Route("/deadletters", letters.topics),
+        Route("/letters", letters.letters),
+        Route("/archived", letters.archived),
         Route("/what-if", made.what_if),
         Route("/events", made.events),
         Route("/assets/{name}", _serve_asset),
     ]
-    if form_tokens is not None:
+    if made.form_tokens is not None:
         routes += [
-            Route("/group/reset", made.change(made.reset), methods=["POST"]),
-            Route("/group/delete", made.change(made.delete), methods=["POST"]),
+            Route("/reset-offsets", made.change(made.reset), methods=["POST"]),
+            Route("/delete-group", made.change(made.delete), methods=["POST"]),
             Route("/elect", made.change(made.elect), methods=["POST"]),
+            Route("/plan-replay", made.change(letters.plan), methods=["POST"]),
+            Route("/replay-letters", made.change(letters.replay), methods=["POST"]),
         ]
+
+    return Starlette(
+        routes=routes,
+        exception_handlers=dict.fromkeys((HTTPException, KohortError), made.refused),
+        lifespan=lifespan,
+    )
+
+
+def make_app(clusters: Sequence[ClusterPages]) -> Starlette:
+    """The application, without its guard: the pages of one cluster, or those of each below ``/at/NAME/`` and
+    a first page with the problems of all. Recorders are started and closed with it.
+    """
+    everywhere = [each.made for each in clusters]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        if recorder is not None:
+        recorders = [made.recorder for made in everywhere if made.recorder is not None]
+        for recorder in recorders:
             recorder.start()
         yield
-        if recorder is not None:
-            await recorder.close()
-        await observer.close()
+        await asyncio.gather(*(recorder.close() for recorder in recorders))
+        await asyncio.gather(*(made.observer.close() for made in everywhere))
 
-    return Starlette(
-        routes=routes, exception_handlers={HTTPException: refused, KohortError: refused}, lifespan=lifespan
+    if len(clusters) == 1:
+        return _cluster_app(clusters[0], lifespan)
+    overview = Overview(
+        [Watched(made.name, made.bootstrap, made.observer, made.make_problems) for made in everywhere]
     )
+    routes = [
+        Route("/", overview.show),
+        Route("/events", overview.events),
+        Route("/assets/{name}", _serve_asset),
+        *(Mount(f"/at/{each.made.name}", _cluster_app(each)) for each in clusters),
+    ]
+    handlers = dict.fromkeys((HTTPException, KohortError), overview.refused)
+    return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)

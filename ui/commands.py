@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort ui`` its options."""
     add_connection(parser)
     page = parser.add_argument_group("page")
+    page.add_argument(
+        "--cluster",
+        dest="clusters",
+        metavar="NAME[=HOST:PORT]",
+        type=_cluster_address,
+        action="append",
+        default=[],
+        help="show this cluster, a profile or the one at this address; may be given many times, in place of "
+        "--bootstrap and --profile",
+    )
     page.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     page.add_argument(
         "--port", type=_port_number, default=8090, help="0 for a free one (default: %(default)s)"
@@ -53,13 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     page.add_argument(
         "--metrics",
-        metavar="HOST:PORT",
-        type=metrics_address,
+        metavar="[NAME=]HOST:PORT",
+        type=_named_metrics,
         action="append",
         default=[],
-        help="look for problems in the metrics of this broker or service, too (see kohort problems); may be "
-        "given many times",
+        help="look for problems in the metrics of this broker or service, too (see kohort problems), of "
+        "the cluster NAME where there are several; may be given many times",
     )
+    _add_registry(page)
     page.add_argument(
         "--allow-host",
         metavar="NAME",
@@ -67,6 +79,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a name that the page is reached by, such as that of a proxy; may be given many times",
     )
+
+
+def _add_registry(page: argparse._ArgumentGroup) -> None:
+    page.add_argument(
+        "--schema-registry",
+        metavar="[NAME=]URL",
+        type=_split_name,
+        action="append",
+        default=[],
+        help="decode records in Avro and JSON by the schemas of this registry, of the cluster NAME where "
+        "there are several",
+    )
+    page.add_argument(
+        "--schema-registry-config",
+        metavar="FILE",
+        help="more of its settings, by Confluent's names, such as basic.auth.user.info",
+    )
+
+
+def _cluster_address(text: str) -> tuple[str, str | None]:
+    """A cluster's name, which is part of addresses and of file names, and its brokers; None: of a profile."""
+    name, given, brokers = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name, re.ASCII) or (given and not brokers):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: give NAME or NAME=HOST:PORT, a name of letters, digits, dots, _ and -"
+        )
+    return name, brokers or None
+
+
+def _named_metrics(text: str) -> tuple[str, str]:
+    """The name of a cluster, "" without one, and an address of metrics."""
+    name, address = _split_name(text)
+    return name, metrics_address(address)
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    """The name of a cluster, "" without one, and an address."""
+    name, given, address = text.partition("=")
+    # a URL may have a sign of its own
+    return (name, address) if given and re.fullmatch(r"[\w.-]+", name) else ("", text)
 
 
 def _port_number(text: str) -> int:

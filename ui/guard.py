@@ -24,7 +24,7 @@ from . import pages
 
 #: Largest form, in bytes, and most fields of it.
 MOST_FORM_BYTES: Final = 16_384
-_MOST_FIELDS: Final = 32
+_MOST_FIELDS: Final = 128
 #: Time for a form to arrive.
 _FORM_S: Final = 10.0
 
@@ -89,7 +89,7 @@ class RequestGuard:
             return None
         if request.method != "POST":
             return PlainTextResponse("method not allowed\n", 405)
-        if not _same_origin(request.headers):
+        if not is_same_origin(request.headers):
             return PlainTextResponse("this form is not from a page of kohort ui\n", 403)
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MOST_FORM_BYTES:
@@ -143,6 +143,7 @@ class CsrfTokens:
         return _sign_text(self._key, request.cookies.get(self._cookie, ""))
 
     def fits(self, request: Request, given: str) -> bool:
+        """Whether a token is that of the sender of a request."""
         return _is_equal(given, self.of(request))
 
 
@@ -177,7 +178,8 @@ def _host_name(headers: Headers) -> str:
         return ""
 
 
-def _same_origin(headers: Headers) -> bool:
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a browser says that a request comes from a page of this server, or does not say."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")

@@ -17,7 +17,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar, cast
 
 from ..admin import GroupAdmin
-from ..protocol import KohortError
+from ..admin.errors import explain_error
+from ..client import AuthenticationError
+from ..client.requests import NO_RIGHT
+from ..protocol import ErrorCode, KafkaError, KohortError, UnsupportedVersionError
 
 V = TypeVar("V", bound="View")
 
@@ -34,7 +37,7 @@ _FRESH_S: Final = 1.0
 #: Longest pause between two attempts to reach a cluster that does not respond.
 _MOST_PAUSE_S: Final = 5.0
 #: A stream without news sends a comment as often: proxies end connections on which nothing is said.
-_KEEP_ALIVE_S: Final = 15.0
+KEEP_ALIVE_S: Final = 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +47,15 @@ class TooBusyError(KohortError):
 
 
 class View(ABC):
-    """Something that is refreshed every ``every_s`` seconds. ``trouble`` says why the last look failed."""
+    """Something that is refreshed every ``every_s`` seconds. ``trouble`` says why the last look failed;
+    ``is_refused``: the cluster answered, and did not tell; ``is_hopeless``: it cannot, whoever asks.
+    """
 
     every_s = 5.0
 
     def __init__(self) -> None:
         self.trouble = ""
+        self.is_refused = self.is_hopeless = False
         self.seen_at: float | None = None
         self.looks = 0
         self.started_at = self.wanted_at = 0.0
@@ -63,6 +69,18 @@ class View(ABC):
     def look_now(self) -> None:
         """Look at once instead of at the next interval."""
         self.now.set()
+
+    def take_error(self, error: Exception) -> None:
+        """Keep what a look has failed with."""
+        code = error.code if isinstance(error, KafkaError) else None
+        self.trouble = _error_words(error)
+        self.is_hopeless = code == ErrorCode.UNSUPPORTED_VERSION or isinstance(error, UnsupportedVersionError)
+        self.is_refused = self.is_hopeless or code in NO_RIGHT or isinstance(error, AuthenticationError)
+
+    def forget_error(self) -> None:
+        """Forget it, as another look has not failed, or may not."""
+        self.trouble = ""
+        self.is_refused = self.is_hopeless = False
 
     @abstractmethod
     async def look(self, admin: GroupAdmin) -> None:
@@ -122,6 +140,11 @@ class Observer:
         """Return whether there is a client of the cluster at present."""
         return self._admin is not None
 
+    @property
+    def is_closing(self) -> bool:
+        """Return whether every stream of events is about to end."""
+        return self._closing.is_set()
+
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[GroupAdmin]:
         """The client, connected. It is closed when nobody uses it. Raises BrokerConnectionError."""
@@ -160,11 +183,15 @@ class Observer:
         view.wanted_at = time.monotonic()
         if view.task is None and not self._closing.is_set():
             view.started_at = view.wanted_at
+            # that of a look of long ago says nothing about the cluster
+            view.forget_error()
             view.task = asyncio.create_task(self._look_again(view))
         return view
 
-    async def fresh(self, view: View, *, looks: int = 0) -> None:
-        """Wait a little until the view is recent, and has been refreshed this many times."""
+    async def fresh(self, view: View, *, looks: int = 0, within_s: float = FIRST_LOOK_S) -> None:
+        """Wait a little until the view is recent, and has been refreshed this many times. A view that has
+        been seen is waited for ``within_s``: its next look tells the page by an event.
+        """
         if (
             view.seen_at is not None
             and time.monotonic() - view.seen_at > _FRESH_S
@@ -172,7 +199,7 @@ class Observer:
         ):
             view.look_now()
             looks = max(looks, view.looks + 1)
-        ends = time.monotonic() + FIRST_LOOK_S
+        ends = time.monotonic() + (FIRST_LOOK_S if view.seen_at is None else within_s)
         while not view.trouble and (view.looks < looks or not _seen_of_late(view)):
             left = ends - time.monotonic()
             if left <= 0:
@@ -181,7 +208,11 @@ class Observer:
 
     def trouble_of(self, view: View) -> str:
         """The page's message if the view is old; "" if it is not."""
-        if view.trouble:
+        if view.is_hopeless:
+            return f"These brokers cannot tell: {view.trouble}."
+        if view.is_refused:
+            words = f"The cluster refuses: {view.trouble}."
+        elif view.trouble:
             words = f"The cluster cannot be asked: {view.trouble}."
         elif time.monotonic() - max(view.started_at, view.seen_at or 0.0) > _late_s(view):
             words = "The cluster does not answer."
@@ -190,10 +221,11 @@ class Observer:
         if view.seen_at is None:
             return f"{words} Trying again."
         when = time.gmtime(time.time() - (time.monotonic() - view.seen_at))
-        return f"{words} What is shown is from {time.strftime('%H:%M:%S', when)} UTC. Trying again."
+        return f"{words} What is shown is from {time.strftime('%Y-%m-%d %H:%M:%S', when)} UTC. Trying again."
 
     @contextmanager
-    def _listening_to(self, view: View) -> Iterator[None]:
+    def listening_to(self, view: View) -> Iterator[None]:
+        """Keep a view refreshed, as a page shows it. Raises TooBusyError."""
         if sum(each.listeners for each in self._views.values()) >= MOST_LISTENERS:
             raise TooBusyError("too many pages are open: close some of them")
         view.listeners += 1
@@ -206,7 +238,7 @@ class Observer:
     async def events(self, key: object, make: Callable[[], View], after: int) -> AsyncGenerator[bytes, None]:
         """A stream of server-sent events about a view, those after number ``after`` first."""
         view = self.view(key, make)
-        with self._listening_to(view):
+        with self.listening_to(view):
             said, spoken_at = "", time.monotonic()
             yield b"retry: 2000\n\n"
             while not self._closing.is_set():
@@ -216,7 +248,7 @@ class Observer:
                 if (words := self.trouble_of(view)) != said:
                     said = words
                     news.append(f"event: trouble\ndata: {json.dumps(words)}\n\n".encode())
-                if not news and time.monotonic() - spoken_at > _KEEP_ALIVE_S:
+                if not news and time.monotonic() - spoken_at > KEEP_ALIVE_S:
                     news.append(b": still here\n\n")
                 if news:
                     spoken_at = time.monotonic()
@@ -235,7 +267,7 @@ class Observer:
                             pause_s = view.every_s
                             await _pause_until_due(view)
                 except Exception as error:  # the page shows any error, and the look is repeated
-                    view.trouble = _error_words(error)
+                    view.take_error(error)
                     view.looks += 1
                     view.wake()
                     await asyncio.sleep(pause_s)
@@ -247,7 +279,8 @@ class Observer:
     async def _look_once(self, view: View, admin: GroupAdmin) -> None:
         async with asyncio.timeout(4 * self._patience_s):
             await view.look(admin)
-        view.seen_at, view.trouble = time.monotonic(), ""
+        view.seen_at = time.monotonic()
+        view.forget_error()
         view.looks += 1
         view.wake()
 
@@ -285,6 +318,8 @@ def _seen_of_late(view: View) -> bool:
 
 
 def _error_words(error: Exception) -> str:
+    if isinstance(error, KafkaError):
+        return explain_error(error)
     if isinstance(error, KohortError):
         return str(error)
     if isinstance(error, TimeoutError):

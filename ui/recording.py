@@ -12,9 +12,9 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,10 @@ from typing import Final
 from ..admin import Generation, GroupAdmin, GroupHistory
 from ..admin.groups.history.generations import FROM_RECORDING, from_events, is_before
 from ..admin.groups.history.recorded import merge_entries, past_of, with_what_is_missing
+from ..admin.groups.results import TimeStretch
 from ..admin.pages.lanes import MOST_SAMPLES, Sample, keep_sample
+from ..admin.visibility import ask_hidden_groups
+from ..client import ConfigError
 from ..lag import GroupLag
 from ..protocol import EventName, KohortError
 from ..recording import END_OF_TIME, EventRow, LagSample, Recorder, RecordingBounds, read_group
@@ -33,16 +36,38 @@ log = logging.getLogger("kohort.ui")
 #: Seconds between two looks, and looks in which every group's past is read once.
 EVERY_S: Final = 60.0
 _LOOKS_OF_ALL: Final = 60
+#: For how long rebalances are counted, in ms.
+RECENT_MS: Final = 600_000
 #: Groups whose past is read at the same time.
 _AT_ONCE: Final = 4
 #: Most generations of a group that are read after a change, and most offsets of __consumer_offsets.
 _MOST_NEW: Final = 200
 _MOST_OFFSETS: Final = 100_000
+#: Most generations that are remembered of a time when a broker's clock was ahead.
+_MOST_AHEAD: Final = 1_000
 #: Most moves, and names of members, that are recorded of a generation.
 _MOST_LISTED: Final = 200
 #: Most generations that a page shows of a recording.
 MOST_SHOWN: Final = 300
 _DEAD: Final = "Dead"
+#: The file in the folder that has the id of the cluster.
+_CLUSTER_FILE: Final = "cluster.id"
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """Which generations of a group are recorded, by time and number: all until ``newest``, and those of
+    ``ahead``, which a broker whose clock is ahead has stamped.
+    """
+
+    newest: tuple[int, int]
+    ahead: set[tuple[int, int]]
+
+    def settle(self, now_ms: int) -> None:
+        """Count what is no longer in the future among what is recorded until ``newest``."""
+        past = {each for each in self.ahead if each[0] <= now_ms}
+        self.newest = max({self.newest, *past})
+        self.ahead -= past
 
 
 class ClusterRecorder:
@@ -53,10 +78,13 @@ class ClusterRecorder:
         self._observer = observer
         self._recorder: Recorder[EventRow] = Recorder(folder, _as_it_is, bounds)
         self._seen: dict[str, int] = {}
-        #: Time and number of the newest generation that is recorded, by group.
-        self._newest: dict[str, tuple[int, int]] = {}
+        self._recorded: dict[str, _Recorded] = {}
+        #: When the last generations ended, by group.
+        self._recent: dict[str, list[int]] = {}
+        #: Why nothing is recorded here, and nothing shown of it.
+        self._foreign = ""
         self._looks = 0
-        self._is_watching = False
+        self._is_watching = self._is_told_hidden = False
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -92,6 +120,11 @@ class ClusterRecorder:
     async def look(self, admin: GroupAdmin) -> None:
         """Look once. Raises KohortError."""
         groups = await admin.lag()
+        found = await asyncio.to_thread(_claim_folder, self.folder, admin.cluster.known_metadata.cluster_id)
+        self._foreign = found
+        if found:
+            raise ConfigError(found)
+        self._note_hidden(await ask_hidden_groups(admin.cluster))
         if not self._is_watching:
             self._recorder.watch()
             self._is_watching = True
@@ -107,6 +140,9 @@ class ClusterRecorder:
                 await self._read_past(admin, group)
 
         await asyncio.gather(*map(read, self._find_due(groups)))
+        for group in self._recorded.keys() - self._seen.keys():
+            del self._recorded[group]
+        self.count_rebalances()  # forgets older ones
         self._looks += 1
 
     def _find_due(self, groups: Iterable[GroupLag]) -> list[str]:
@@ -132,34 +168,68 @@ class ClusterRecorder:
             log.debug("the past of group %r cannot be read: %s", group, error)
             self._seen.pop(group, None)
             return
-        newest = self._newest.get(group)
-        if newest is None:
-            newest = await asyncio.to_thread(_newest_in, self.folder, group)
+        now_ms = time.time_ns() // 1_000_000
+        known = self._recorded.get(group)
+        # if it is in the future, this machine's clock was ahead
+        if known is None or known.newest[0] > now_ms:
+            known = self._recorded[group] = await asyncio.to_thread(
+                _find_recorded, self.folder, group, now_ms
+            )
         for row in history.generations:
             # epochs may end in the same millisecond
-            if (row.timestamp_ms, row.generation) > newest:
+            key = row.timestamp_ms, row.generation
+            if key > known.newest and key not in known.ahead:
                 self._recorder.record_event(row_of_generation(group, row), lasting=True)
-                newest = row.timestamp_ms, row.generation
-        self._newest[group] = newest
+                known.ahead.add(key)
+                self._recent.setdefault(group, []).append(min(row.timestamp_ms, now_ms))
+        known.settle(now_ms)
 
-    async def with_recorded(self, history: GroupHistory) -> GroupHistory:
-        """A history with what is recorded of older generations, with lags, and with what is not known."""
+    def _note_hidden(self, hidden: Sequence[str]) -> None:
+        for words in hidden:
+            self._recorder.note_hidden()
+            if not self._is_told_hidden:
+                log.warning("not all groups are recorded in %s: %s", self.folder, words)
+        self._is_told_hidden = bool(hidden)
+
+    def count_rebalances(self) -> dict[str, int]:
+        """How many rebalances of each group have ended in the last ten minutes, as far as it has looked."""
+        since_ms = round(time.time() * 1_000) - RECENT_MS
+        late = {group: [at for at in times if at >= since_ms] for group, times in self._recent.items()}
+        self._recent = {group: times for group, times in late.items() if times}
+        return {group: len(times) for group, times in self._recent.items()}
+
+    async def with_recorded(
+        self, history: GroupHistory, stretch: TimeStretch | None = None, limit: int = MOST_SHOWN
+    ) -> GroupHistory:
+        """A history with what is recorded of older generations, with lags, and with what is not known: of
+        ``stretch``, or of all, with ``limit`` generations at most.
+        """
+        if self._foreign:
+            return replace(history, unknown=(*history.unknown, self._foreign))
+        from_ms, until_ms = (0, -1) if stretch is None else stretch
         try:
             found = await asyncio.to_thread(
-                partial(read_group, self.folder, history.group, 0, END_OF_TIME, limit=MOST_SHOWN)
+                partial(
+                    read_group,
+                    self.folder,
+                    history.group,
+                    from_ms,
+                    END_OF_TIME if until_ms < 0 else until_ms,
+                    limit=limit,
+                )
             )
         except sqlite3.Error as error:
             return replace(history, unknown=(*history.unknown, f"the recording cannot be read: {error}"))
         past = past_of(found)
-        told = from_events(history.group, past.entries, MOST_SHOWN, FROM_RECORDING)
+        told = from_events(history.group, past.entries, limit, FROM_RECORDING)
         first = history.generations[0] if history.generations else None
         older = [row for row in told.generations if first is None or is_before(row, first)]
         whole = replace(
             history,
             entries=merge_entries(past.entries, history.entries),
-            generations=(*older, *history.generations)[-MOST_SHOWN:],
+            generations=(*older, *history.generations)[-limit:],
         )
-        return with_what_is_missing(whole, past, None, round(time.time() * 1_000))
+        return with_what_is_missing(whole, past, stretch, round(time.time() * 1_000))
 
 
 def samples_of(history: GroupHistory) -> list[Sample]:
@@ -214,11 +284,32 @@ def _digest(found: GroupLag) -> int:
     return hash((found.state, found.member_count, owners))
 
 
-def _newest_in(folder: Path, group: str) -> tuple[int, int]:
+def _claim_folder(folder: Path, cluster_id: str | None) -> str:
+    """Note whose groups are recorded in a folder; return what is wrong if they are another cluster's."""
+    file = folder / _CLUSTER_FILE
+    with suppress(OSError):  # the recorder says so if the folder cannot be written to
+        if file.exists():
+            owner = file.read_text("utf-8", "replace").strip()
+            if cluster_id not in (None, owner):
+                return f"{folder} has the recording of cluster {owner}, and this is {cluster_id}"
+        elif cluster_id is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(cluster_id, "utf-8")
+    return ""
+
+
+def _find_recorded(folder: Path, group: str, now_ms: int) -> _Recorded:
+    newest = _read_newest(folder, group, 0, now_ms, 1)
+    return _Recorded(
+        max(newest, default=(-1, -1)), _read_newest(folder, group, now_ms + 1, END_OF_TIME, _MOST_AHEAD)
+    )
+
+
+def _read_newest(folder: Path, group: str, from_ms: int, until_ms: int, limit: int) -> set[tuple[int, int]]:
     with suppress(sqlite3.Error):
-        for _, event in read_group(folder, group, 0, END_OF_TIME, limit=1, only_lasting=True).rows:
-            return event.timestamp_ms, event.generation
-    return -1, -1
+        rows = read_group(folder, group, from_ms, until_ms, limit=limit, only_lasting=True).rows
+        return {(event.timestamp_ms, event.generation) for _, event in rows}
+    return set()
 
 
 def _as_it_is(row: EventRow) -> EventRow:

@@ -1,38 +1,42 @@
-"""Views of a cluster: its groups, a group, its topics, a topic, and its brokers."""
+"""Views of a cluster: its groups, a group, and its brokers."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from ..admin import Generation, GroupAdmin, GroupDescription, GroupHistory, ListedGroup, PartitionMove
 from ..admin.cluster.commands import ClusterStatus, status
 from ..admin.groups.results import SHARE, HistoryEntry
 from ..admin.pages import lanes_page
 from ..admin.pages.lanes import Lanes, Person, Sample, keep_sample, lanes_of, owners_now, people_of
+from ..admin.pages.lists import ListQuery
 from ..admin.pages.markup import Html
-from ..admin.topics.requests import DescribedTopic, ListedTopic, describe_topics, list_topics
+from ..admin.visibility import ask_hidden_groups, ask_hidden_topics
 from ..lag import GroupLag, LagTracker
 from ..protocol import SHARE_EVENTS, EventName, KafkaError, KohortError, TopicPartition
+from ..service.share_group import read_delivery_limit
 from ..spark.status import BatchHistory, history_in
 from .observer import View
 from .recording import ClusterRecorder, samples_of
 
 #: Most generations of a group that are shown, and most groups of a list that are shown with details.
 _GENERATIONS: Final = 60
-_MOST_SHOWN: Final = 200
+MOST_DETAILED: Final = 200
 #: Most members of a group, former ones included, whose names are kept.
 _MOST_PEOPLE: Final = 5_000
 #: How long groups that a page has shown are asked about, and how many at once.
 _SHOWN_FOR_S: Final = 30.0
 #: Time between two looks at the lag of a group in time, in ms.
 _LAG_EVERY_MS: Final = 5_000
+#: Time between two looks at the configs of a share group, in ms.
+_LIMIT_EVERY_MS: Final = 60_000
 _AT_ONCE: Final = 8
 #: Most offsets of __consumer_offsets that are read at first, after a change, and for a row of the list.
-_MANY_OFFSETS: Final = 200_000
+MANY_OFFSETS: Final = 200_000
 _FEW_OFFSETS: Final = 20_000
 _ROW_OFFSETS: Final = 2_000
 #: Source of a history that was seen from looks, and states of groups in which no rebalance is under way.
@@ -56,7 +60,7 @@ class GroupView(View):
         self.lanes: Lanes | None = None
         #: Batches, if the group is that of a Spark job.
         self.batches: BatchHistory | None = None
-        self._parts: Html | None = None
+        self._parts: tuple[ListQuery, Html] | None = None
         self._history: GroupHistory | None = None
         self._before: GroupDescription | None = None
         self._sequence = -1
@@ -66,12 +70,17 @@ class GroupView(View):
         self._told: object = None
         self._tracker = LagTracker()
         self._behind: GroupLag | None = None
+        #: How often a share group delivers a record, None if unknown, and when it was asked for.
+        self._delivery_limit: int | None = None
+        self._limit_at_ms = 0
 
-    def parts(self) -> Html | None:
-        """The page's parts, rendered once for each look."""
-        if self._parts is None and self.lanes is not None:
-            self._parts = lanes_page.parts(self.lanes, self._behind)
-        return self._parts
+    def parts(self, query: ListQuery) -> Html | None:
+        """The page's parts, rendered once for each look where all ask for the same."""
+        if self.lanes is None:
+            return None
+        if self._parts is None or self._parts[0] != query:
+            self._parts = query, lanes_page.parts(self.lanes, self._behind, query, self._delivery_limit)
+        return self._parts[1]
 
     async def look(self, admin: GroupAdmin) -> None:
         now = (await admin.describe([self.group]))[self.group]
@@ -80,11 +89,15 @@ class GroupView(View):
             self._since_ms = at_ms
         if now.total_lag is not None:
             keep_sample(self._samples, Sample(at_ms, now.total_lag))
-        if now.exists and (self._behind is None or at_ms - self._behind.timestamp_ms >= _LAG_EVERY_MS):
+        if not now.exists:
+            # another group may get its name
+            self._tracker, self._behind = LagTracker(), None
+        elif self._behind is None or at_ms - self._behind.timestamp_ms >= _LAG_EVERY_MS:
             [self._behind] = self._tracker.track(await admin.lag([self.group]))
         history = await self._learn_history(admin, now, at_ms)
         if now.group_type == SHARE:
             history = await self._learn_records(admin, history)
+            await self._learn_limit(admin, at_ms)
         self.batches = history_in({TopicPartition(p.topic, p.partition): p.metadata for p in now.partitions})
         lanes = self.lanes
         if lanes is not None and history is self._history and _is_alike(lanes.now, now):
@@ -149,13 +162,23 @@ class GroupView(View):
         entries = tuple(sorted((*own, *told), key=lambda entry: entry.timestamp_ms))
         return history if entries == history.entries else replace(history, entries=entries)
 
+    async def _learn_limit(self, admin: GroupAdmin, at_ms: int) -> None:
+        """Ask how often the group delivers a record: seldom, as it seldom changes, and may be refused."""
+        if at_ms - self._limit_at_ms < _LIMIT_EVERY_MS:
+            return
+        self._limit_at_ms = at_ms
+        try:
+            self._delivery_limit = await read_delivery_limit(admin.cluster, self.group)
+        except KafkaError:
+            self._delivery_limit = None
+
     async def _read_recorded(self, admin: GroupAdmin, now: GroupDescription, at_ms: int) -> GroupHistory:
         """The history where the broker has no events: from records and from differences between two looks."""
         known = self._history
         if known is not None and self._before is not None and not _is_different(self._before, now):
             return known
         try:
-            limit, most = (_GENERATIONS, _MANY_OFFSETS) if known is None else (10, _FEW_OFFSETS)
+            limit, most = (_GENERATIONS, MANY_OFFSETS) if known is None else (10, _FEW_OFFSETS)
             found = await admin.history(self.group, limit, max_offsets=most)
         except KafkaError as error:
             found = GroupHistory(self.group, _OBSERVED, (), (), (f"records cannot be read: {error}",))
@@ -220,7 +243,7 @@ def _generation_between(before: GroupDescription, now: GroupDescription, at_ms: 
 @dataclass(frozen=True, slots=True)
 class Detail:
     """Details of a group in a list. ``behind`` has its lag in time, ``last`` is its last rebalance, ``error``
-    why nothing is known.
+    why nothing is known. With ``only_lag`` the last rebalance has not been asked for.
     """
 
     members: int | None = None
@@ -228,6 +251,11 @@ class Detail:
     behind: GroupLag | None = None
     last: Generation | None = None
     error: str | None = None
+    only_lag: bool = False
+
+
+def _detail_of_lag(found: GroupLag) -> Detail:
+    return Detail(found.member_count, found.records, found, error=found.error, only_lag=True)
 
 
 class GroupsView(View):
@@ -236,29 +264,45 @@ class GroupsView(View):
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[ListedGroup] = []
+        self.hidden: tuple[str, ...] = ()
         self.details: dict[str, Detail] = {}
         self._shown: dict[str, float] = {}
+        self._all_until = 0.0
         self._last: dict[str, tuple[object, Generation | None]] = {}
         self._tracker = LagTracker()
         self._told: object = None
 
-    def show(self, groups: Iterable[str]) -> bool:
-        """Ask for details of these groups; return whether all are known."""
+    def show(self, groups: Iterable[str], *, everything: bool = False) -> bool:
+        """Ask for details of these groups; with ``everything`` for lags of all groups, and if
+        these are few for their details. Return whether all are known.
+        """
         wanted = list(groups)
+        if everything:
+            self._all_until = time.monotonic() + _SHOWN_FOR_S
+            if len(self.rows) <= MOST_DETAILED:
+                wanted = [row.group for row in self.rows]
         for group in wanted:
             self._shown.pop(group, None)
             self._shown[group] = time.monotonic()
-        while len(self._shown) > _MOST_SHOWN:
+        while len(self._shown) > MOST_DETAILED:
             del self._shown[next(iter(self._shown))]
-        return all(group in self.details for group in wanted)
+        needed = dict.fromkeys([row.group for row in self.rows] if everything else (), False)
+        needed.update(dict.fromkeys(wanted, True))
+        found = {group: self.details.get(group) for group in needed}
+        return all(
+            each is not None and not (is_shown and each.only_lag)
+            for each, is_shown in zip(found.values(), needed.values(), strict=True)
+        )
 
     async def look(self, admin: GroupAdmin) -> None:
         self.rows = await admin.list_groups()
+        self.hidden = await ask_hidden_groups(admin.cluster)
         there = {row.group for row in self.rows}
         since = time.monotonic() - _SHOWN_FOR_S
         self._shown = {group: at for group, at in self._shown.items() if group in there and at > since}
         wanted = list(self._shown)
-        lags = self._tracker.track(await admin.lag(wanted)) if wanted else []
+        of_all = time.monotonic() < self._all_until
+        lags = self._tracker.track(await admin.lag(None if of_all else wanted)) if wanted or of_all else []
         behind = {each.group: each for each in lags}
         gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -267,11 +311,12 @@ class GroupsView(View):
                 return await self._learn_detail(admin, group, behind.get(group))
 
         found = await asyncio.gather(*map(detail, wanted))
-        self.details = dict(zip(wanted, found, strict=True))
+        others = {} if not of_all else {each.group: _detail_of_lag(each) for each in lags}
+        self.details = others | dict(zip(wanted, found, strict=True))
         self._last = {group: last for group, last in self._last.items() if group in self._shown}
-        told = (self.rows, self.details)
+        told = (self.rows, self.details, self.hidden)
         if told != self._told:
-            self._told = (list(self.rows), self.details)
+            self._told = (list(self.rows), self.details, self.hidden)
             self.tell("page", None)
 
     async def _learn_detail(self, admin: GroupAdmin, group: str, behind: GroupLag | None) -> Detail:
@@ -281,7 +326,7 @@ class GroupsView(View):
         except KafkaError as error:
             return Detail(error=str(error))
         members = len(now.members) if now.members_known else None
-        return Detail(members, now.total_lag, behind, last)
+        return Detail(members, now.total_lag if behind is None else behind.records, behind, last)
 
     async def _last_rebalance(self, admin: GroupAdmin, now: GroupDescription) -> Generation | None:
         """The last rebalance: read again after another one, or, if brokers report none, after a change."""
@@ -304,52 +349,18 @@ class GroupsView(View):
         return last
 
 
-class TopicsView(View):
-    """All topics."""
-
-    every_s = 10.0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[ListedTopic] = []
-
-    async def look(self, admin: GroupAdmin) -> None:
-        rows = await list_topics(admin.cluster)
-        if rows != self.rows or not self.version:
-            self.rows = rows
-            self.tell("page", None)
-
-
-class TopicView(View):
-    """A topic; None if it does not exist."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self.found: DescribedTopic | None = None
-
-    async def look(self, admin: GroupAdmin) -> None:
-        try:
-            [found] = await describe_topics(admin.cluster, [self.topic])
-        except KohortError:
-            self.found = None
-            raise
-        if found != self.found:
-            self.found = found
-            self.tell("page", None)
-
-
 class BrokersView(View):
     """Brokers, and partitions that lack replicas or are being reassigned."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: ClusterStatus | None = None
+        self.hidden: tuple[str, ...] = ()
 
     async def look(self, admin: GroupAdmin) -> None:
-        found = await status(admin.cluster)
-        is_new = self.found is None or _as_shown(found) != _as_shown(self.found)
-        self.found = found
+        found, hidden = await status(admin.cluster), await ask_hidden_topics(admin.cluster)
+        is_new = self.found is None or _as_shown(found) != _as_shown(self.found) or hidden != self.hidden
+        self.found, self.hidden = found, hidden
         if is_new:
             self.tell("page", None)
 
@@ -358,12 +369,3 @@ def _as_shown(found: ClusterStatus) -> tuple[ClusterStatus, list[str]]:
     """What a page shows of a status. The free bytes of disks change all the time, and are rounded there."""
     brokers = [replace(each, disk=None) for each in found.brokers]
     return replace(found, brokers=brokers), [str(each.disk) for each in found.brokers]
-
-
-RowT = TypeVar("RowT")
-
-
-def matching_rows(rows: Sequence[RowT], text: str, name: str) -> list[RowT]:
-    """Rows whose name contains the text, ignoring case."""
-    wanted = text.casefold()
-    return [row for row in rows if wanted in getattr(row, name).casefold()]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...client import Cluster
-from ...client.requests import controller
-from ...protocol import ApiKey, KafkaError
+from ...client.requests import controller, error_of, refusal_text
+from ...protocol import ApiKey
 from ...protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from ...protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ...protocol.messages.describe_acls import DescribeAclsRequest
@@ -111,7 +111,7 @@ async def list_acls(cluster: Cluster, wanted: Iterable[AclQuery] = (AclQuery(),)
         async def attempt(body: DescribeAclsRequest = body) -> list[AclRule]:
             answer = await cluster.request(None, ApiKey.DESCRIBE_ACLS, body)
             if answer.error_code:
-                raise KafkaError(answer.error_code, answer.error_message or "access rules")
+                raise error_of(answer, "access rules")
             return [
                 _rule(each.resource_type, each.resource_name, each.pattern_type, row)
                 for each in answer.resources
@@ -131,7 +131,7 @@ async def add_acls(cluster: Cluster, rules: Iterable[AclRule]) -> Outcomes:
         body = CreateAclsRequest(rows)
         answer = await cluster.request(await controller(cluster), ApiKey.CREATE_ACLS, body)
         return [
-            (rule, outcome_of(row.error_code, row.error_message or ""))
+            (rule, outcome_of(row.error_code, refusal_text(row, "")))
             for rule, row in zip(wanted, answer.results, strict=True)
         ]
 

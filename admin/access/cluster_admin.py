@@ -1,11 +1,16 @@
-"""The cluster admin client: access rules, SCRAM users, quotas and configs of any Kafka cluster."""
+"""The cluster admin client: access rules, SCRAM users, quotas, configs, features and the deletion of records
+of any Kafka cluster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..admin_client import AdminClient
+from ..cluster import feature_levels
+from ..cluster.feature_levels import FeatureLevel
 from ..errors import Outcome, with_advice
+from ..topics.deletion import RecordDeletion, carry_out_deletion, plan_deletion
 from . import acls, configs, quotas, users
 from .acls import AclQuery, AclRule
 from .configs import ConfiguredResource, ConfigValue
@@ -16,10 +21,11 @@ from .users import ScramUser
 class ClusterAdmin(AdminClient):
     """``async with ClusterAdmin("localhost:9092") as admin: await admin.list_acls()``
 
-    What ``kohort acls``, ``users``, ``quotas`` and ``configs`` do, on every broker that speaks Kafka's
-    protocol. ``timeout_ms`` bounds each call, retries included. Calls raise KafkaError with the broker's
-    error code and advice, and BrokerConnectionError if no broker answers in time.
-    ``connection`` has settings of TLS and SASL, as consumers have them; see docs/connections.md.
+    What ``kohort acls``, ``users``, ``quotas``, ``configs``, ``cluster features`` and ``topics
+    delete-records`` do, on every broker that speaks Kafka's protocol. ``timeout_ms`` bounds each call,
+    retries included. Calls raise KafkaError with the broker's error code and advice, and
+    BrokerConnectionError if no broker answers in time. ``connection`` has settings of TLS and SASL, as
+    consumers have them; see docs/connections.md.
     """
 
     @with_advice
@@ -91,3 +97,44 @@ class ClusterAdmin(AdminClient):
     ) -> None:
         """Set configs of a resource; None deletes one. With ``dry_run`` brokers only say if they would."""
         await configs.alter_configs(self.cluster, resource, changes, only_ask=dry_run)
+
+    @with_advice
+    async def list_features(self) -> list[FeatureLevel]:
+        """Features by name, with the levels that every broker supports."""
+        return await feature_levels.list_features(self.cluster)
+
+    @with_advice
+    async def update_features(
+        self, levels: Mapping[str, int] | None = None, *, unsafe: bool = False, dry_run: bool = False
+    ) -> list[FeatureLevel]:
+        """Give features these levels (0: off), all or none; without ``levels`` each gets the highest that
+        all brokers support. Returns all features as they were, ``then`` is what was asked for.
+
+        A level is lowered even if metadata are lost by that only with ``unsafe``. With ``dry_run`` the
+        controller only says if it would. Raises ConfigError for a feature that no broker has.
+        """
+        plan = await feature_levels.plan_features(self.cluster, levels)
+        await feature_levels.update_features(self.cluster, plan, unsafe=unsafe, only_ask=dry_run)
+        return plan
+
+    @with_advice
+    async def delete_records(
+        self,
+        topics: Mapping[str, Collection[int]],
+        *,
+        before_offset: int | None = None,
+        before_ms: int | None = None,
+        every: bool = False,
+        dry_run: bool = False,
+    ) -> list[RecordDeletion]:
+        """Delete records for good, of all partitions of a topic (``{"orders": []}``) or of these: offsets
+        below one, all before the first record of a time or later (in ms since 1970), or every record there
+        is now. Returns what went of each partition, or with ``dry_run`` what would go; each has its outcome.
+
+        Raises ConfigError unless one of the three is given, KafkaError for a topic or partition that is not
+        there.
+        """
+        plan = await plan_deletion(
+            self.cluster, topics, before_offset=before_offset, before_ms=before_ms, every=every
+        )
+        return plan if dry_run else await carry_out_deletion(self.cluster, plan)

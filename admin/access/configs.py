@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ...client import Cluster
+from ...client.requests import error_of
 from ...protocol import ApiKey, ErrorCode, KafkaError, UnsupportedVersionError
 from ...protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ...protocol.messages.list_config_resources import ListConfigResourcesRequest
@@ -81,7 +82,7 @@ async def _ask_node(
         found = {}
         for resource, row in zip(resources, answer.results, strict=True):
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"configs of {resource}")
+                raise error_of(row, f"configs of {resource}")
             own = _OWN_SOURCES[resource.kind] if resource.name else _DEFAULT_OF_BROKERS
             found[resource] = [
                 ConfigValue(

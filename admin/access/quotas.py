@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...client import Cluster
-from ...client.requests import controller
-from ...protocol import ApiKey, KafkaError
+from ...client.requests import controller, error_of
+from ...protocol import ApiKey
 from ...protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -47,7 +47,7 @@ async def list_quotas(
     async def attempt() -> list[ClientQuota]:
         answer = await cluster.request(None, ApiKey.DESCRIBE_CLIENT_QUOTAS, body)
         if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "quotas")
+            raise error_of(answer, "quotas")
         found = []
         for row in answer.entries or ():
             named = {part.entity_type: part.entity_name for part in row.entity}
@@ -75,6 +75,6 @@ async def alter_quotas(
         answer = await cluster.request(await controller(cluster), ApiKey.ALTER_CLIENT_QUOTAS, body)
         for row in answer.entries:
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or "quotas")
+                raise error_of(row, "quotas")
 
     await cluster.retrying(attempt)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ...client import Cluster
-from ...client.requests import controller
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...client.requests import controller, error_of
+from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -51,13 +51,13 @@ async def list_users(cluster: Cluster, users: Iterable[str] | None = None) -> li
     async def attempt() -> list[ScramUser]:
         answer = await cluster.request(None, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, body)
         if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "the users")
+            raise error_of(answer, "the users")
         found = []
         for row in answer.results:
             if row.error_code == ErrorCode.RESOURCE_NOT_FOUND:
                 continue
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"user {row.user!r}")
+                raise error_of(row, f"user {row.user!r}")
             mechanisms = (
                 ScramMechanism(names.get(one.mechanism, str(one.mechanism)), one.iterations)
                 for one in row.credential_infos
@@ -93,6 +93,6 @@ async def _alter(cluster: Cluster, body: AlterUserScramCredentialsRequest) -> No
         answer = await cluster.request(await controller(cluster), ApiKey.ALTER_USER_SCRAM_CREDENTIALS, body)
         for row in answer.results:
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"user {row.user!r}")
+                raise error_of(row, f"user {row.user!r}")
 
     await cluster.retrying(attempt)

@@ -36,15 +36,17 @@ _GIB: Final = 1 << 30
 @dataclass(frozen=True, slots=True)
 class Disk:
     """The log dirs of a broker: bytes of their disks, and whether one of them is not written to (kohort: it
-    refuses writes now, Apache Kafka: it is offline). Sizes are None below version 4 of DescribeLogDirs.
+    refuses writes now, Apache Kafka: it is offline), or hangs (kohort alone tells). Sizes are None below
+    version 4 of DescribeLogDirs.
     """
 
     free_bytes: int | None
     total_bytes: int | None
     failing: bool
+    hanging: bool = False
 
     def __str__(self) -> str:
-        words = ["refuses writes"] if self.failing else []
+        words = ["refuses writes"] * self.failing + ["hangs"] * self.hanging
         if self.total_bytes and self.free_bytes is not None:
             share = self.free_bytes / self.total_bytes
             words.append(f"{share:.0%} of {self.total_bytes / _GIB:,.2f} GiB free")
@@ -244,12 +246,16 @@ async def _wait_until_whole(options: argparse.Namespace) -> int:
 
 
 async def _show_status(cluster: Cluster, _: argparse.Namespace, screen: Screen) -> int:
+    from ..visibility import ask_hidden_topics
+
     found = await status(cluster)
+    hidden = await ask_hidden_topics(cluster)
     if screen.as_json:
         screen.document(found)
     else:
         screen.show(*_to_cells(found))
-    return OK
+    screen.remark(*hidden)
+    return REFUSED if hidden and not found.partitions else OK
 
 
 async def _elect_leaders(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
@@ -347,11 +353,13 @@ async def describe_disk(cluster: Cluster, node_id: int) -> Disk | None:
     found = answer.results
     if not found:
         return None
-    failing = any(each.error_code == ErrorCode.KAFKA_STORAGE_ERROR for each in found)
+    errors = {each.error_code for each in found}
+    failing, hanging = ErrorCode.KAFKA_STORAGE_ERROR in errors, ErrorCode.REQUEST_TIMED_OUT in errors
     sized = [each for each in found if each.total_bytes >= 0]
     if not sized:
-        return Disk(None, None, failing)
-    return Disk(sum(each.usable_bytes for each in sized), sum(each.total_bytes for each in sized), failing)
+        return Disk(None, None, failing, hanging)
+    free, total = sum(each.usable_bytes for each in sized), sum(each.total_bytes for each in sized)
+    return Disk(free, total, failing, hanging)
 
 
 async def elect(
@@ -360,7 +368,7 @@ async def elect(
     """Elect the preferred leaders, or with ``unclean`` any replica; of these partitions, or of all that need
     it (None). Raises KafkaError.
     """
-    from ...client.requests import controller
+    from ...client.requests import controller, refusal_text
     from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
     from ...protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
     from ..errors import outcome_of
@@ -379,7 +387,7 @@ async def elect(
             raise KafkaError(answer.error_code, "the election")
         return {
             TopicPartition(topic.topic, each.partition_id): outcome_of(
-                each.error_code, each.error_message or ""
+                each.error_code, refusal_text(each, "")
             )
             for topic in answer.replica_election_results
             for each in topic.partition_result

@@ -87,11 +87,29 @@ async def find_lacks(
             found.append(f"broker {node_id} does not answer ({view})")
     if not views:
         return found
+    found += await _hidden_lacks(cluster, min(views), timeout_ms)
     found += await find_controller_lacks(cluster, views, timeout_ms)
     first = min(views)
     for node_id, view in views.items():
         found += _differences_between(first, views[first], node_id, view)
     return found + _partitions_lack(views[first], preferred=preferred)
+
+
+async def _hidden_lacks(cluster: Cluster, node_id: int, timeout_ms: float) -> list[str]:
+    """What is known to lack where the broker that is asked has gone. Raises KafkaError where brokers hide
+    topics from this user: their replicas may not be in sync.
+    """
+    from ...client import BrokerConnectionError
+    from ...protocol import ErrorCode, KafkaError
+    from ..visibility import HIDDEN_TOPICS, sees_every_topic
+
+    try:
+        if await sees_every_topic(cluster, node_id, timeout_ms):
+            return []
+    except BrokerConnectionError as error:
+        return [f"broker {node_id} does not answer ({error})"]
+    text = f"whether all replicas are in sync cannot be known; {HIDDEN_TOPICS}"
+    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, text)
 
 
 async def ask_view(cluster: Cluster, node_id: int, timeout_ms: float) -> BrokerView | Exception:

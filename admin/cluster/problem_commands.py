@@ -15,6 +15,8 @@ from .top import metrics_address
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from .problems import ProblemReport
+
 _CLIENT: Final = "kohort-problems"
 _RUNBOOK: Final = "what to do about each: docs/runbook.md"
 
@@ -51,8 +53,9 @@ def _pause_seconds(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the problems; the exit code is 1 if there is one."""
-    return run_program("kohort problems", lambda: asyncio.run(_show_problems(options)))
+    """Print the problems; the exit code is 1 if there is one, 3 if that cannot be known."""
+    # a broker that refuses to tell, or a login, is no problem that was found
+    return run_program("kohort problems", lambda: asyncio.run(_show_problems(options)), refused=UNREACHABLE)
 
 
 async def _show_problems(options: argparse.Namespace) -> int:
@@ -66,7 +69,9 @@ async def _show_problems(options: argparse.Namespace) -> int:
             before = await _read_all(options.metrics, screen)
             await asyncio.sleep(options.over)
         now = await _read_all(options.metrics, screen)
-        found = most_severe_first([*await find_problems(cluster), *find_in_processes(now, before)])
+        report = await find_problems(cluster)
+        cluster_id = cluster.known_metadata.cluster_id
+        found = most_severe_first([*report.found, *find_in_processes(now, before, cluster_id)])
     if options.page:
         found = [each for each in found if each.described.severity == PAGE]
     if screen.as_json:
@@ -74,10 +79,20 @@ async def _show_problems(options: argparse.Namespace) -> int:
     elif found:
         screen.show(_to_table(found), _RUNBOOK)
     else:
-        screen.remark("nothing is wrong, as far as brokers tell")
+        screen.remark(_whole_text(report))
+    screen.remark(*report.hidden)
     if found:
         return REFUSED
-    return OK if len(now) == len(options.metrics) else UNREACHABLE
+    return OK if len(now) == len(options.metrics) and not report.is_blind else UNREACHABLE
+
+
+def _whole_text(report: ProblemReport) -> str:
+    """What to say where nothing wrong was found."""
+    if report.is_blind:
+        return "whether anything is wrong is not known: this user may look into neither a topic nor a group"
+    if report.hidden:
+        return "nothing is wrong with what this user may see, as far as brokers tell"
+    return "nothing is wrong, as far as brokers tell"
 
 
 async def _read_all(addresses: Sequence[str], screen: Screen) -> list[tuple[str, Samples]]:

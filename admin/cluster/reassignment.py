@@ -250,14 +250,15 @@ async def _verify_moves(
 
 async def reassignments(cluster: Cluster) -> list[Moving]:
     """Partitions that are being reassigned. Raises KafkaError."""
-    from ...protocol import ApiKey, KafkaError
+    from ...client.requests import error_of
+    from ...protocol import ApiKey
     from ...protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
     async def attempt() -> list[Moving]:
         body = ListPartitionReassignmentsRequest(cluster.request_timeout_ms)
         answer = await cluster.request(None, ApiKey.LIST_PARTITION_REASSIGNMENTS, body)
         if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
+            raise error_of(answer, "reassignments")
         return [
             Moving(
                 topic.name,
@@ -278,8 +279,8 @@ async def reassign(
     cluster: Cluster, wanted: Mapping[TopicPartition, Sequence[int] | None]
 ) -> dict[TopicPartition, Outcome]:
     """Give partitions other replicas; None cancels a reassignment. Raises KafkaError."""
-    from ...client.requests import controller
-    from ...protocol import ApiKey, KafkaError, TopicPartition
+    from ...client.requests import controller, error_of, refusal_text
+    from ...protocol import ApiKey, TopicPartition
     from ...protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         ReassignablePartition,
@@ -297,10 +298,10 @@ async def reassign(
     async def attempt() -> dict[TopicPartition, Outcome]:
         answer = await cluster.request(await controller(cluster), ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
         if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or "reassignments")
+            raise error_of(answer, "reassignments")
         return {
             TopicPartition(topic.name, each.partition_index): outcome_of(
-                each.error_code, each.error_message or ""
+                each.error_code, refusal_text(each, "")
             )
             for topic in answer.responses
             for each in topic.partitions

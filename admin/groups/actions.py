@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ...client import ConfigError
 from ...lag import GroupLag
-from ...protocol import ErrorCode, KafkaError, UnsupportedVersionError
+from ...protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from .. import notation
 from ..connection import open_cluster
-from ..errors import Outcome, advise_error
+from ..errors import Outcome, advise_error, explain_error
 from ..screen import OK, REFUSED, Screen, plain
+from ..visibility import ask_hidden_groups, hidden_field
 from . import tables
 from .group_admin import GroupAdmin
 from .lag_command import show_lag
@@ -44,6 +46,8 @@ async def run_action(options: argparse.Namespace) -> int:
     """Connect and run the command."""
     if options.action == "timeline" and options.record is not None:
         return _show_recorded(options)
+    if options.action == "reset-offsets":
+        _check_reset(options)
     screen = Screen(as_json=options.json)
     async with open_cluster(options, "kohort-admin") as cluster:
         return await ACTIONS[options.action](GroupAdmin.on_cluster(cluster), options, screen)
@@ -51,14 +55,19 @@ async def run_action(options: argparse.Namespace) -> int:
 
 async def _list_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     rows = await admin.list_groups(states=options.states, types=options.types)
+    hidden = await ask_hidden_groups(admin.cluster)
     lag = {each.group: each for each in await admin.lag([row.group for row in rows])} if options.lag else {}
     if screen.as_json:
-        screen.document({"groups": [{**plain(row), **_lag_in_short(lag.get(row.group))} for row in rows]})
+        found = [{**plain(row), **_lag_in_short(lag.get(row.group))} for row in rows]
+        screen.document({"groups": found, **hidden_field(hidden)})
     elif rows:
         screen.show(tables.groups_table(rows, lag if options.lag else None))
     else:
-        screen.remark("no groups")
-    return OK
+        screen.remark("no groups that this user may see" if hidden else "no groups")
+    screen.remark(*(f"{each.group}: {each.error}" for each in lag.values() if each.error is not None))
+    screen.remark(*hidden)
+    # a filter may leave out what this user may see
+    return REFUSED if hidden and not (rows or await admin.list_groups()) else OK
 
 
 def _lag_in_short(found: GroupLag | None) -> dict[str, object]:
@@ -69,19 +78,41 @@ def _lag_in_short(found: GroupLag | None) -> dict[str, object]:
 
 async def _describe_groups(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
     wanted = options.groups or [row.group for row in await admin.list_groups()]
-    described = await admin.describe(wanted)
+    hidden = await ask_hidden_groups(admin.cluster) if options.all_groups else ()
+    described, refused = await _describe_each(admin, wanted)
     missing = [group for group, found in described.items() if not found.exists]
     if len(wanted) == len(missing) == 1:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {wanted[0]!r} does not exist")
     there = [found for found in described.values() if found.exists]
     if screen.as_json:
         rows = [_with_lag(found) for found in there]
-        screen.document(rows[0] if len(options.groups) == 1 else {"groups": rows})
-    else:
+        screen.document(rows[0] if len(options.groups) == 1 else {"groups": rows, **hidden_field(hidden)})
+    elif there or not (hidden or refused):
         screen.show(*(part for found in there for part in tables.group_report(found)))
+    if not screen.as_json:
         for group in missing:
             screen.remark(f"group {group!r} does not exist")
-    return REFUSED if missing and options.groups else OK
+    screen.remark(*refused, *hidden)
+    return REFUSED if refused or (missing and options.groups) or (hidden and not there) else OK
+
+
+async def _describe_each(
+    admin: GroupAdmin, groups: Sequence[str]
+) -> tuple[dict[str, GroupDescription], list[str]]:
+    """The groups, and why some of several are not known. Raises KafkaError for one alone."""
+    try:
+        return await admin.describe(groups), []
+    except KafkaError:
+        if len(groups) == 1:
+            raise
+    described: dict[str, GroupDescription] = {}
+    refused = []
+    for group in groups:
+        try:
+            described |= await admin.describe([group])
+        except KafkaError as error:
+            refused.append(f"{group}: {explain_error(error)}")
+    return described, refused
 
 
 def _with_lag(found: GroupDescription) -> dict[str, object]:
@@ -196,9 +227,22 @@ async def _held_back(
         return None, (f"what open transactions hold back is not known: {error}",)
 
 
+def _check_reset(options: argparse.Namespace) -> None:
+    """Raise ConfigError unless it is said which partitions are meant, once."""
+    named = bool(options.all_topics or options.topics)
+    if options.from_file is None and not named:
+        raise ConfigError("one of the arguments --topic --all-topics is required")
+    if options.from_file is not None and named:
+        raise ConfigError("the file names the partitions: leave out --topic and --all-topics")
+
+
 async def _reset_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
-    topics = None if options.all_topics else notation.topic_partitions(options.topics)
-    plan = await admin.plan_reset(options.group, _reset_target(options), topics, share=options.share)
+    if options.from_file is not None:
+        offsets = {TopicPartition(*place): offset for place, offset in options.from_file.items()}
+        plan = await admin.plan_offsets(options.group, offsets, share=options.share)
+    else:
+        topics = None if options.all_topics else notation.topic_partitions(options.topics)
+        plan = await admin.plan_reset(options.group, _reset_target(options), topics, share=options.share)
     if not plan.changes:
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
     return await _carried_out(admin, options, screen, plan)

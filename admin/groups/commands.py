@@ -123,6 +123,12 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add("--to-offset", metavar="N", type=_offset_of, help="this offset")
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
+    add(
+        "--from-file",
+        metavar="CSV",
+        type=reader(_offsets_in),
+        help="each partition to its own: lines of TOPIC,PARTITION,OFFSET",
+    )
     _add_topics(parser, required=False)
     words = "a share group: needed only to make one that does not exist yet"
     parser.add_argument("--share", action="store_true", help=words)
@@ -148,7 +154,7 @@ def _add_doing(parser: argparse.ArgumentParser) -> None:
 
 def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
     words = "a topic, or some partitions of it; may be given many times"
-    which = parser if required else parser.add_mutually_exclusive_group(required=True)
+    which = parser if required else parser.add_mutually_exclusive_group()
     which.add_argument(
         "--topic",
         dest="topics",
@@ -160,6 +166,17 @@ def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     if not required:
         which.add_argument("--all-topics", action="store_true", help="every partition with an offset")
+
+
+def _offsets_in(path: str) -> dict[tuple[str, int], int]:
+    try:
+        # programs for tables begin such a file with a byte order mark
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            return notation.offset_lines(file)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text in UTF-8") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
 
 
 def _topic_name(text: str) -> str:

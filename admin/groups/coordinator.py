@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from ...client import Cluster
+from ...client.requests import error_of
 from ...protocol import ErrorCode, KafkaError, RequestBody, TopicPartition, UnsupportedVersionError
 
 
@@ -68,7 +69,7 @@ async def describe_one(cluster: Cluster, group: str, body: RequestBody[GroupRows
         if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             return None
         if row.error_code:
-            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
+            raise error_of(row, f"describing group {group!r}")
         return row
 
     try:

@@ -166,6 +166,15 @@ class GroupAdmin(AdminClient):
         return await reset.plan(self._cluster, group, to, topics, share=share)
 
     @with_advice
+    async def plan_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, share: bool = False
+    ) -> ResetPlan:
+        """Plan to give each of these partitions an offset of its own; change nothing. ``share`` and what is
+        raised are as of ``plan_reset``.
+        """
+        return await reset.plan_offsets(self._cluster, group, offsets, share=share)
+
+    @with_advice
     async def plan_import(self, group: str, zookeeper: str) -> ResetPlan:
         """Plan to commit the offsets that a group without a coordinator has in ZooKeeper
         (``HOST:PORT[,HOST:PORT...][/CHROOT]``); change nothing. If members are registered there, or the group
@@ -181,7 +190,7 @@ class GroupAdmin(AdminClient):
         if registered.members:
             named = ", ".join(sorted(registered.members)[:3])
             refused = f"group {group!r} has members in ZooKeeper ({named}): stop them first"
-        return await reset.plan_offsets(self._cluster, group, registered.offsets, refused)
+        return await reset.plan_import(self._cluster, group, registered.offsets, refused)
 
     @with_advice
     async def reset_offsets(

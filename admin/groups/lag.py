@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ...client import LATEST, Cluster, ResponseTooLargeError
 from ...client.pool import Channel
@@ -30,20 +30,18 @@ from ...protocol.messages.offset_fetch import (
 )
 from ...protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from ..errors import advise_error
+from ..topics.requests import find_offsets
 from .coordinator import assigned_partitions
 from .oldest import FirstRecords, find_first_records
 from .requests import CONSUMER, list_groups, read_assignment
 from .results import SHARE, ListedGroup
-from .share_groups import share_starts
+from .share_groups import ShareStart, share_starts, starts_in
 
 T = TypeVar("T")
 
-#: Groups in one request, requests about one group at a time, and partitions in one ListOffsets.
+#: Groups in one request, and requests about one group at a time.
 _GROUPS_AT_ONCE: Final = 100
 _ALONE_AT_ONCE: Final = 16
-_ENDS_AT_ONCE: Final = 5_000
-#: How often a partition is asked for its end.
-_TRIES: Final = 2
 #: Versions of OffsetFetch: from the first on it is about many groups, up to the last it names topics.
 _MANY_GROUPS, _BY_NAME = 8, 9
 #: A group that has moved since it was listed, or is being loaded, is asked again by itself.
@@ -62,6 +60,14 @@ class _GroupOffset(NamedTuple):
     offset: int | None
     records: int | None = None
     note: str = ""
+
+
+class _AnsweredGroup(NamedTuple):
+    """What a coordinator answers about a group."""
+
+    group: str
+    error_code: int
+    offsets: Iterable[tuple[TopicPartition, _GroupOffset]]
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +97,10 @@ class _AskedGroup:
             self.error = str(advise_error(code, f"the offsets of group {self.name!r}"))
 
 
+_Ask: TypeAlias = Callable[[Sequence[_AskedGroup]], Awaitable[Iterable[_AnsweredGroup]]]
+_AskAlone: TypeAlias = Callable[[str], Awaitable[Iterable[tuple[TopicPartition, _GroupOffset]]]]
+
+
 async def measure_lag(cluster: Cluster, groups: Collection[str] | None = None) -> list[GroupLag]:
     """The lag of these groups, or of all, by name. What is wrong with one group is its ``error``."""
     listed = {row.group: row for row in await list_groups(cluster)}
@@ -100,7 +110,7 @@ async def measure_lag(cluster: Cluster, groups: Collection[str] | None = None) -
     for group in asked:
         by_node[group.listed.coordinator].append(group)
     await asyncio.gather(*(_ask_coordinator(cluster, node, part) for node, part in by_node.items()))
-    ends, errors = await _find_ends(cluster, {place for group in asked for place in group.offsets})
+    ends, errors = await find_offsets(cluster, {place for group in asked for place in group.offsets}, LATEST)
     behind: dict[TopicPartition, set[int]] = defaultdict(set)
     for group in asked:
         for place, known in group.offsets.items():
@@ -176,18 +186,47 @@ async def _ask_coordinator(cluster: Cluster, node: int, groups: Sequence[_AskedG
 
 
 async def _read_offsets(cluster: Cluster, node: int, groups: Sequence[_AskedGroup]) -> None:
-    if not groups:
-        return
-    alone: list[_AskedGroup] = []
-    connection = await cluster.connect_to(node, Channel.CONTROL)
-    if connection.version_for(ApiKey.OFFSET_FETCH, _BY_NAME) < _MANY_GROUPS:
-        alone += groups
-        groups = ()
-    for part in _parts(groups, _GROUPS_AT_ONCE):
+    async def ask(part: Sequence[_AskedGroup]) -> Iterable[_AnsweredGroup]:
         rows = [OffsetFetchRequestGroup(group.name, None, -1, topics=None) for group in part]
         body = OffsetFetchRequest(groups=rows, require_stable=False)
+        answer = await cluster.request(node, ApiKey.OFFSET_FETCH, body, max_version=_BY_NAME)
+        return [_AnsweredGroup(row.group_id, row.error_code, _committed_in(row)) for row in answer.groups]
+
+    async def ask_alone(group: str) -> Iterable[tuple[TopicPartition, _GroupOffset]]:
+        found = await cluster.committed(group, require_stable=False)
+        return [(place, _GroupOffset(committed.offset)) for place, committed in found.items()]
+
+    connection = await cluster.connect_to(node, Channel.CONTROL)
+    if connection.version_for(ApiKey.OFFSET_FETCH, _BY_NAME) < _MANY_GROUPS:
+        await _ask_each(groups, ask_alone)
+    else:
+        await _ask_together(groups, ask, ask_alone)
+
+
+async def _read_starts(cluster: Cluster, node: int, groups: Sequence[_AskedGroup]) -> None:
+    async def ask(part: Sequence[_AskedGroup]) -> Iterable[_AnsweredGroup]:
+        rows = [DescribeShareGroupOffsetsRequestGroup(group.name, None) for group in part]
+        body = DescribeShareGroupOffsetsRequest(groups=rows)
+        answer = await cluster.request(node, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, body)
+        return [
+            _AnsweredGroup(row.group_id, row.error_code, _share_offsets(starts_in(row)))
+            for row in answer.groups
+        ]
+
+    async def ask_alone(group: str) -> Iterable[tuple[TopicPartition, _GroupOffset]]:
+        return _share_offsets((await share_starts(cluster, group)).items())
+
+    await _ask_together(groups, ask, ask_alone)
+
+
+async def _ask_together(groups: Sequence[_AskedGroup], ask: _Ask, ask_alone: _AskAlone) -> None:
+    """Learn the offsets of groups, many in a request; one by one those of which a response would be too
+    large, and those that are with another coordinator by now.
+    """
+    alone: list[_AskedGroup] = []
+    for part in _parts(groups, _GROUPS_AT_ONCE):
         try:
-            answer = await cluster.request(node, ApiKey.OFFSET_FETCH, body, max_version=_BY_NAME)
+            answered = {row.group: row for row in await ask(part)}
         except ResponseTooLargeError:
             alone += part
             continue
@@ -195,7 +234,6 @@ async def _read_offsets(cluster: Cluster, node: int, groups: Sequence[_AskedGrou
             for group in part:
                 group.fail(error)
             continue
-        answered = {row.group_id: row for row in answer.groups}
         for group in part:
             row = answered.get(group.name)
             if row is None or row.error_code in _MOVED:
@@ -203,8 +241,22 @@ async def _read_offsets(cluster: Cluster, node: int, groups: Sequence[_AskedGrou
             elif row.error_code:
                 group.fail(row.error_code)
             else:
-                group.offsets = dict(_committed_in(row))
-    await _each_alone(alone, cluster)
+                group.offsets = dict(row.offsets)
+    await _ask_each(alone, ask_alone)
+
+
+async def _ask_each(groups: Iterable[_AskedGroup], ask_alone: _AskAlone) -> None:
+    """Learn the offsets of groups one by one, wherever their coordinators are by now."""
+    gate = asyncio.Semaphore(_ALONE_AT_ONCE)
+
+    async def ask(group: _AskedGroup) -> None:
+        async with gate:
+            try:
+                group.offsets = dict(await ask_alone(group.name))
+            except KohortError as error:
+                group.fail(error)
+
+    await asyncio.gather(*map(ask, groups))
 
 
 def _committed_in(row: OffsetFetchResponseGroup) -> Iterator[tuple[TopicPartition, _GroupOffset]]:
@@ -217,60 +269,11 @@ def _committed_in(row: OffsetFetchResponseGroup) -> Iterator[tuple[TopicPartitio
                 yield place, _GroupOffset(each.committed_offset)
 
 
-async def _each_alone(groups: Iterable[_AskedGroup], cluster: Cluster) -> None:
-    """Read the offsets of groups one by one, wherever their coordinators are by now."""
-    gate = asyncio.Semaphore(_ALONE_AT_ONCE)
-
-    async def read(group: _AskedGroup) -> None:
-        async with gate:
-            try:
-                found = await cluster.committed(group.name, require_stable=False)
-            except KohortError as error:
-                group.fail(error)
-                return
-        group.offsets = {place: _GroupOffset(committed.offset) for place, committed in found.items()}
-
-    await asyncio.gather(*map(read, groups))
-
-
-async def _read_starts(cluster: Cluster, node: int, groups: Sequence[_AskedGroup]) -> None:
-    for part in _parts(groups, _GROUPS_AT_ONCE):
-        rows = [DescribeShareGroupOffsetsRequestGroup(group.name, None) for group in part]
-        body = DescribeShareGroupOffsetsRequest(groups=rows)
-        try:
-            answer = await cluster.request(node, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, body)
-        except KohortError as error:
-            for group in part:
-                group.fail(error)
-            continue
-        answered = {row.group_id: row for row in answer.groups}
-        for group in part:
-            row = answered.get(group.name)
-            if row is None or row.error_code in _MOVED:
-                await _read_start_alone(cluster, group)
-            elif row.error_code:
-                group.fail(row.error_code)
-            else:
-                for topic in row.topics:
-                    for each in topic.partitions:
-                        place = TopicPartition(topic.topic_name, each.partition_index)
-                        group.offsets[place] = _share_offset(
-                            None if each.start_offset < 0 else each.start_offset,
-                            None if each.lag < 0 else each.lag,
-                        )
-
-
-async def _read_start_alone(cluster: Cluster, group: _AskedGroup) -> None:
-    try:
-        found = await share_starts(cluster, group.name)
-    except KohortError as error:
-        group.fail(error)
-        return
-    group.offsets = {place: _share_offset(*start) for place, start in found.items()}
-
-
-def _share_offset(offset: int | None, records: int | None) -> _GroupOffset:
-    return _GroupOffset(offset, records, _NO_START if offset is None else "")
+def _share_offsets(
+    starts: Iterable[tuple[TopicPartition, ShareStart]],
+) -> Iterator[tuple[TopicPartition, _GroupOffset]]:
+    for place, (offset, records) in starts:
+        yield place, _GroupOffset(offset, records, _NO_START if offset is None else "")
 
 
 async def _read_members(cluster: Cluster, node: int, groups: Iterable[_AskedGroup]) -> None:
@@ -322,29 +325,6 @@ async def _read_shares(cluster: Cluster, node: int, groups: Mapping[str, _AskedG
         group.member_count = 0
         for member in row.members:
             group.add_member(member.member_id, assigned_partitions(member.assignment.topic_partitions))
-
-
-# -- leaders -------------------------------------------------------------------------------------------------
-
-
-async def _find_ends(
-    cluster: Cluster, places: Collection[TopicPartition]
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KohortError]]:
-    """The ends of partitions, and why those of others are not known."""
-    ends: dict[TopicPartition, int] = {}
-    errors: dict[TopicPartition, KohortError] = {}
-    left = sorted(places)
-    for _ in range(_TRIES if places else 0):
-        await cluster.metadata({place.topic for place in left})
-        errors = {}
-        for part in _parts(left, _ENDS_AT_ONCE):
-            found = await cluster.list_offsets(dict.fromkeys(part, LATEST), errors=errors)
-            ends.update((place, row.offset) for place, row in found.items())
-        # a leader may have just moved
-        left = [place for place, error in errors.items() if getattr(error, "retriable", False)]
-        if not left:
-            break
-    return ends, errors
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

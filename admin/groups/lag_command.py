@@ -14,6 +14,7 @@ from ...protocol import TopicPartition
 from .. import notation
 from ..screen import OK, REFUSED, Screen, plain
 from ..tables import assignment, short, table
+from ..visibility import ask_hidden_groups, hidden_field
 from .group_admin import GroupAdmin
 from .tables import STANDING_MS, age_text, lag_cells
 
@@ -28,6 +29,9 @@ async def show_lag(admin: GroupAdmin, options: argparse.Namespace, screen: Scree
     tracker, began_ms = LagTracker(), 0
     looks = options.count if options.watch else 2 if options.during else 1
     look, code = 0, OK
+    # of groups that are named it is said whether they may be seen
+    hidden = () if options.groups else await ask_hidden_groups(admin.cluster)
+    screen.remark(*hidden)
     while looks is None or look < looks:
         if look:
             await asyncio.sleep(options.interval if options.watch else options.during / 1_000)
@@ -42,10 +46,11 @@ async def show_lag(admin: GroupAdmin, options: argparse.Namespace, screen: Scree
         look_ms = max((group.timestamp_ms for group in found), default=0)
         began_ms = began_ms or look_ms
         over = [group for group in found if is_over(group, options.over, options.older_than)]
-        code = REFUSED if over or any(group.error for group in found) else OK
+        unseen = bool(hidden) and not found
+        code = REFUSED if over or unseen or any(group.error for group in found) else OK
         if options.watch or look == looks:
             shown = over if options.over is not None or options.older_than is not None else found
-            _show_look(screen, options, shown, found, look_ms - began_ms)
+            _show_look(screen, options, shown, found, look_ms - began_ms, hidden)
     return code
 
 
@@ -62,17 +67,20 @@ def _show_look(
     shown: Sequence[GroupLag],
     found: Sequence[GroupLag],
     elapsed_ms: int,
+    hidden: Sequence[str],
 ) -> None:
     if screen.as_json:
         rows = [as_plain(group) for group in shown]
-        screen.document({"timestamp_ms": round(time.time() * 1_000), "groups": rows}, one_line=options.watch)
+        document = {"timestamp_ms": round(time.time() * 1_000), "groups": rows, **hidden_field(hidden)}
+        screen.document(document, one_line=options.watch)
         return
     failed = [group for group in found if group.error is not None]
     known = sorted((group for group in shown if group.error is None), key=lambda one: -(one.records or 0))
     if options.watch:
         screen.write(f"{notation.utc(round(time.time() * 1_000))}\n")
     if not known and not failed:
-        screen.remark("no group is further behind" if found else "no groups")
+        seen = " that this user may see" if hidden else ""
+        screen.remark(f"no group{seen} is further behind" if found else f"no groups{seen}")
     elif known:
         tables = [_partition_table(known)] if options.partitions else [_group_table(known)]
         standing = list(_standing_rows(known, elapsed_ms))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ...client import LATEST, Cluster, CommittedOffset
+from ...client.requests import error_of
 from ...protocol import (
     ApiKey,
     ErrorCode,
@@ -119,7 +120,7 @@ async def classic_group(cluster: Cluster, group: str) -> tuple[DescribedGroup, C
         node = await cluster.coordinator(group)
         (row,) = (await cluster.request_coordinator(group, body)).groups
         if row.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
-            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
+            raise error_of(row, f"describing group {group!r}")
         return row, Coordinator(node.node_id, node.address.host, node.address.port)
 
     return await cluster.at_coordinator(group, attempt)

@@ -121,14 +121,34 @@ async def plan(
     share: bool = False,
 ) -> ResetPlan:
     """See GroupAdmin.plan_reset."""
+    description, share = await _describe(cluster, group, share)
+    current = await (_share_offsets if share else _committed_offsets)(cluster, group)
+    partitions = sorted(current) if topics is None else await _partitions(cluster, topics)
+    planned = await _plan(cluster, description, dict.fromkeys(partitions, to), current)
+    return replace(planned, group_type=SHARE) if share else planned
+
+
+async def _describe(cluster: Cluster, group: str, share: bool) -> tuple[GroupDescription, bool]:
+    """A group, and whether it is a share group, or is made as one."""
     description = await describe_group(cluster, group)
     if share and description.group_type not in (None, SHARE):
         text = f"group {group!r} is no share group, it is of type {description.group_type!r}"
         raise advise_error(ErrorCode.GROUP_ID_NOT_FOUND, text)
-    share = share or description.group_type == SHARE
+    return description, share or description.group_type == SHARE
+
+
+async def plan_offsets(
+    cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], *, share: bool = False
+) -> ResetPlan:
+    """See GroupAdmin.plan_offsets."""
+    description, share = await _describe(cluster, group, share)
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in offsets:
+        by_topic.setdefault(topic, []).append(number)
+    await _partitions(cluster, by_topic)  # they are all there
     current = await (_share_offsets if share else _committed_offsets)(cluster, group)
-    partitions = sorted(current) if topics is None else await _partitions(cluster, topics)
-    planned = await _plan(cluster, description, dict.fromkeys(partitions, to), current)
+    resets = {partition: ResetTo.offset(offset) for partition, offset in sorted(offsets.items())}
+    planned = await _plan(cluster, description, resets, current)
     return replace(planned, group_type=SHARE) if share else planned
 
 
@@ -142,7 +162,7 @@ async def _share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, i
     return {partition: start.offset for partition, start in (await share_starts(cluster, group)).items()}
 
 
-async def plan_offsets(
+async def plan_import(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], refused: str | None
 ) -> ResetPlan:
     """A plan that gives each partition its own offset, with a note where that is behind the committed one;

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...client import LATEST, BrokerConnectionError, Cluster
-from ...client.requests import partition_name
+from ...client.requests import error_of, partition_name, refusal_text
 from ...protocol import ApiKey, KafkaError, TopicPartition, UnsupportedVersionError
 from ...protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -107,17 +107,18 @@ async def share_starts(cluster: Cluster, group: str) -> dict[TopicPartition, Sha
     async def attempt() -> DescribeShareGroupOffsetsResponseGroup:
         (row,) = (await cluster.request_coordinator(group, body)).groups
         if row.error_code:
-            raise KafkaError(row.error_code, row.error_message or f"the start offsets of group {group!r}")
+            raise error_of(row, f"the start offsets of group {group!r}")
         return row
 
-    row = await cluster.at_coordinator(group, attempt)
-    return {
-        TopicPartition(topic.topic_name, each.partition_index): ShareStart(
-            _known(each.start_offset), _known(each.lag)
-        )
-        for topic in row.topics
-        for each in topic.partitions
-    }
+    return dict(starts_in(await cluster.at_coordinator(group, attempt)))
+
+
+def starts_in(row: DescribeShareGroupOffsetsResponseGroup) -> Iterator[tuple[TopicPartition, ShareStart]]:
+    """Where a share group goes on, as its coordinator answers."""
+    for topic in row.topics:
+        for each in topic.partitions:
+            start = ShareStart(_known(each.start_offset), _known(each.lag))
+            yield TopicPartition(topic.topic_name, each.partition_index), start
 
 
 def _known(number: int) -> int | None:
@@ -172,7 +173,7 @@ async def ask_leaders(cluster: Cluster, group: str) -> ToldByLeaders:
         except (UnsupportedVersionError, BrokerConnectionError):
             return None
         if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message or f"records of group {group!r}")
+            raise error_of(answer, f"records of group {group!r}")
         return answer
 
     nodes = sorted((await cluster.metadata([])).nodes)
@@ -248,4 +249,4 @@ async def delete_share_offsets(cluster: Cluster, group: str, topics: Iterable[st
     rows = [DeleteShareGroupOffsetsRequestTopic(topic) for topic in sorted(set(topics))]
     body = DeleteShareGroupOffsetsRequest(group_id=group, topics=rows)
     response = await ask_coordinator(cluster, group, body, f"deleting offsets of group {group!r}")
-    return {row.topic_name: outcome_of(row.error_code, row.error_message or "") for row in response.responses}
+    return {row.topic_name: outcome_of(row.error_code, refusal_text(row, "")) for row in response.responses}

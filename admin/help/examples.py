@@ -84,6 +84,10 @@ _EXAMPLES: Final = {
         "kohort deadletters list orders.failed",
         "kohort deadletters list orders.failed --error '*.KeyError' --limit 10 --stacks",
     ),
+    "kohort deadletters topics": (
+        "kohort deadletters topics",
+        "kohort deadletters topics --json",
+    ),
     "kohort deadletters replay": (
         "kohort deadletters replay orders.failed",
         "kohort deadletters replay orders.failed --error '*.KeyError' --execute",

@@ -46,8 +46,9 @@ def trial_sections(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Htm
         return tag("p", f"{trial.assignor}: {words}", class_="trouble")
     pairs = moves_by_pair(now, then, trial.moves)
     moves = ((*pair, number(len(pairs[pair])), assignment(pairs[pair])) for pair in sorted(pairs))
+    rounds = f"{trial.rounds} round{'s' * (trial.rounds != 1)}"
     told = (
-        f"{trial.moved:,} would move, {trial.placed:,} would be placed; settled after {trial.rounds} rounds, "
+        f"{trial.moved:,} would move, {trial.placed:,} would be placed; settled after {rounds}, "
         f"computed in {trial.duration_ms:,.0f} ms."
     )
     return join(

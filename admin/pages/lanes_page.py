@@ -6,67 +6,133 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...lag import GroupLag
 from ...protocol import SHARE_EVENTS, TopicPartition
 from .. import notation
-from ..groups.results import SHARE, Generation, MemberDescription
+from ..groups.results import SHARE, Generation, MemberDescription, ShareOffsets
 from ..groups.tables import age_text, members_text, share_cells, trend_text
 from ..tables import assignment, clean
-from .lanes import NOBODY, UNKNOWN, Lanes, cause, headline, held_up_by, phases
+from .lanes import NOBODY, UNKNOWN, Lane, Lanes, cause, headline, held_up_by, phases
+from .lists import ListQuery, RowT, as_cells, column_name, list_table
 from .markup import Html, data, number, self_contained, table, tag
 
-#: Most rows of a table, and most moves and names of one rebalance: more is too much for a browser.
-_MOST_ROWS: Final = 1_000
+#: Most moves and names of one rebalance: more is too much for a browser.
 _MOST_MOVES: Final = 50
 
 
 def page(lanes: Lanes) -> Html:
     """One file that needs nothing else."""
     title = f"Group {lanes.now.group}"
-    heading = tag("h1", title), tag("p", f"as it was at {notation.utc(lanes.now_ms)} UTC", class_="quiet")
+    heading = (
+        tag("h1", title),
+        tag("p", "as it was at ", tag("time", f"{notation.utc(lanes.now_ms)} UTC"), class_="quiet"),
+    )
     return self_contained(title, heading, parts(lanes))
 
 
-def parts(lanes: Lanes, lag: GroupLag | None = None) -> Html:
+def parts(
+    lanes: Lanes,
+    lag: GroupLag | None = None,
+    query: ListQuery | None = None,
+    delivery_limit: int | None = None,
+) -> Html:
     """Facts, picture, rebalances, members and partitions. Those that change have ids, and ``data-live``.
 
     A partition of a share group has many owners at once: it has a row of a table in place of a lane.
+    ``delivery_limit`` is how often the group delivers a record, if that is known.
     """
     is_shared = lanes.now.group_type == SHARE
     return tag(
         "div",
         tag("div", facts(lanes, lag), id="facts", data_live=True),
-        tag("div", share_partitions(lanes), id="shared", data_live=True) if is_shared else picture(lanes),
+        tag("div", share_partitions(lanes, query, delivery_limit), id="shared", data_live=True)
+        if is_shared
+        else picture(lanes),
         tag("div", rebalances(lanes), id="rebalances", data_live=True),
-        tag("div", members(lanes), id="members", data_live=True),
-        None if is_shared else tag("div", partitions(lanes), id="partitions", data_live=True),
+        tag("div", members(lanes, query), id="members", data_live=True),
+        None if is_shared else tag("div", partitions(lanes, query), id="partitions", data_live=True),
     )
 
 
-def share_partitions(lanes: Lanes) -> Html:
-    """Share partitions now, and what happened to their records, the newest first."""
-    rows = []
-    for row in lanes.now.shared[:_MOST_ROWS]:
-        held, available, deliveries, stalled = share_cells(row, lanes.now_ms)
-        rows.append(
-            (
-                f"{row.topic}-{row.partition}",
-                *map(number, (row.start_offset, row.end_offset, row.lag, held, available)),
-                deliveries,
-                None if stalled is None else badge(f"for {stalled}"),
-                members_text(row),
-            )
-        )
-    headings = ["Partition", "Start", "End", "Lag", "Held", "Available", "Deliveries", "Stalled", "Members"]
-    told = [entry for entry in lanes.entries if entry.kind in SHARE_EVENTS][-_MOST_ROWS:]
-    events = [(notation.utc(entry.timestamp_ms), entry.kind, clean(entry.cause)) for entry in reversed(told)]
+def past_parts(lanes: Lanes, query: ListQuery) -> Html:
+    """A stretch of time: what is not known of it, picture, rebalances, and events of records."""
+    of_records = any(entry.kind in SHARE_EVENTS for entry in lanes.entries)
     return tag(
         "div",
-        _table_section("Share partitions", len(lanes.now.shared), headings, rows),
-        _table_section("Records", len(events), ["Time (UTC)", "Event", "What happened"], events),
+        tag("ul", (tag("li", note) for note in lanes.unknown), class_="notes") if lanes.unknown else None,
+        picture(lanes, is_past=True),
+        rebalances(lanes),
+        _record_events(lanes, query) if of_records else None,
+    )
+
+
+def share_partitions(lanes: Lanes, query: ListQuery | None, delivery_limit: int | None) -> Html:
+    """Share partitions now with their records in flight, who has these, and what happened to records, the
+    newest first. Without ``delivery_limit`` it is not known which are at their last delivery.
+    """
+    shared = lanes.now.shared
+    is_told = any(row.in_flight for row in shared)
+    headings = ["Partition", "Start", "End", "Lag"]
+    headings += ["In flight", "Available", "Deliveries", "Last delivery", "Archived"] if is_told else []
+    headings += ["Stalled", "Members"] if is_told else ["Members"]
+    names = {member.member_id: lanes.name(member.owner) for member in lanes.now.members}
+    held = [
+        (names.get(each.member, each.member), f"{row.topic}-{row.partition}", number(each.records))
+        for row in shared
+        if row.in_flight is not None
+        for each in row.in_flight.held
+    ]
+    silent = "No leader tells of records in flight: nobody reads, or the brokers are no kohort brokers."
+    return tag(
+        "div",
+        _table_section(
+            query,
+            "Share partitions",
+            headings,
+            shared,
+            lambda row: _share_row(row, lanes.now_ms, delivery_limit, is_told=is_told),
+        ),
+        _table_section(query, "In flight by member", ["Member", "Partition", "Records"], held)
+        if is_told
+        else tag("p", silent, class_="quiet"),
+        _record_events(lanes, query),
+    )
+
+
+def _record_events(lanes: Lanes, query: ListQuery | None) -> Html:
+    """What happened to records of a share group, the newest first."""
+    told = [entry for entry in lanes.entries if entry.kind in SHARE_EVENTS]
+    events = [
+        (tag("time", notation.utc(entry.timestamp_ms)), entry.kind, clean(entry.cause))
+        for entry in reversed(told)
+    ]
+    return _table_section(query, "Records", ["Time (UTC)", "Event", "What happened"], events)
+
+
+def _share_row(
+    row: ShareOffsets, now_ms: int, delivery_limit: int | None, *, is_told: bool
+) -> tuple[object, ...]:
+    place = f"{row.topic}-{row.partition}", *map(number, (row.start_offset, row.end_offset, row.lag))
+    if not is_told:
+        return *place, members_text(row)
+    held, available, deliveries, stalled = share_cells(row, now_ms)
+    found, last, archived = row.in_flight, None, None
+    if found is not None:
+        lost = f", {found.lost_locks:,} locks lost" if found.lost_locks else ""
+        archived = f"{found.rejected:,} rejected, {found.exhausted:,} delivered too often{lost}"
+        if delivery_limit is not None:
+            last = sum(each.records for each in found.deliveries if each.delivery_count >= delivery_limit)
+    return (
+        *place,
+        *map(number, (held, available)),
+        deliveries,
+        number(last),
+        archived,
+        None if stalled is None else badge(f"for {stalled}"),
+        members_text(row),
     )
 
 
@@ -112,8 +178,8 @@ def badge(state: str | None) -> Html:
     return tag("span", state or "unknown", class_="state", data_state=(state or "").lower())
 
 
-def picture(lanes: Lanes) -> Html:
-    """The element in which the script draws the lanes, with its data."""
+def picture(lanes: Lanes, *, is_past: bool = False) -> Html:
+    """The element in which the script draws the lanes, with its data; of the past it shows all at first."""
     words = f"Lanes of group {lanes.now.group}: time across, partitions down, coloured by owner"
     hidden = f"{lanes.hidden:,} more partitions are not drawn." if lanes.hidden else None
     return tag(
@@ -122,7 +188,7 @@ def picture(lanes: Lanes) -> Html:
         tag("a", "Skip the picture: the same as tables", href="#rebalances", class_="skip"),
         tag("p", hidden, class_="quiet") if hidden else None,
         tag("noscript", tag("p", "The picture needs a script. The tables below say the same.")),
-        tag("div", id="lanes", role="group", aria_label=words),
+        tag("div", id="lanes", role="group", aria_label=words, data_past=is_past),
         data(lanes.document(), id="model"),
         aria_label="Lanes",
     )
@@ -223,7 +289,7 @@ def _move_list(lanes: Lanes, row: Generation) -> Html:
     return tag("div", made, (tag("p", note, class_="quiet") for note in notes))
 
 
-def members(lanes: Lanes) -> Html:
+def members(lanes: Lanes, query: ListQuery | None) -> Html:
     """Members now, with the colours that they have in the picture."""
     if not lanes.now.members_known:
         unknown = tag("p", "Not known.", class_="quiet")
@@ -245,35 +311,41 @@ def members(lanes: Lanes) -> Html:
     headings = ["Member", "Client", "Host", "Count", "Partitions"]
     headings += ["Epoch"] if lanes.now.epoch is not None else []
     headings += ["Target"] if has_targets else []
-    rows = (tuple(cells(member)) for member in lanes.now.members[:_MOST_ROWS])
-    return _table_section("Members", len(lanes.now.members), headings, rows)
+    return _table_section(query, "Members", headings, lanes.now.members, lambda member: tuple(cells(member)))
 
 
-def partitions(lanes: Lanes) -> Html:
+def partitions(lanes: Lanes, query: ListQuery | None) -> Html:
     """Partitions now: owner, since when, offsets and lag."""
     offsets = {TopicPartition(row.topic, row.partition): row for row in lanes.now.partitions}
-    rows = []
-    for lane in lanes.lanes[:_MOST_ROWS]:
+
+    def cells(row: tuple[int, Lane]) -> tuple[object, ...]:
+        at, lane = row
         place = TopicPartition(lane.topic, lane.partition)
         last = lane.spans[-1]
         known = offsets.get(place)
         name = {NOBODY: "nobody", UNKNOWN: "unknown"}.get(last.owner)
-        since = notation.utc(last.start_ms) if last.start_ms > lanes.since_ms else "before"
-        rows.append(
-            (
-                f"{lane.topic}-{lane.partition}",
-                name or lanes.owners[last.owner].name,
-                since,
-                number(None if known is None else known.committed_offset),
-                number(None if known is None else known.end_offset),
-                number(lane.lag, data_lag=True),
-            )
+        since = tag("time", notation.utc(last.start_ms)) if last.start_ms > lanes.since_ms else "before"
+        return (
+            f"{lane.topic}-{lane.partition}",
+            name or lanes.owners[last.owner].name,
+            since,
+            number(None if known is None else known.committed_offset),
+            number(None if known is None else known.end_offset),
+            # news of lags have the order of the lanes
+            number(lane.lag, data_lag=at),
         )
+
     headings = ["Partition", "Owner", "Since (UTC)", "Committed", "End", "Lag"]
-    return _table_section("Partitions", len(lanes.lanes), headings, rows)
+    return _table_section(query, "Partitions", headings, [*enumerate(lanes.lanes)], cells)
 
 
-def _table_section(title: str, count: int, headings: list[str], rows: Iterable[tuple[object, ...]]) -> Html:
-    shown = f"{title}, the first {_MOST_ROWS:,} of {count:,}" if count > _MOST_ROWS else title
-    body = table(shown, headings, rows) if count else tag("p", "None.", class_="quiet")
-    return tag("section", tag("h2", f"{title} ({count:,})"), body, aria_label=title)
+def _table_section(
+    query: ListQuery | None,
+    title: str,
+    headings: list[str],
+    rows: Sequence[RowT],
+    cells: Callable[[RowT], Sequence[object]] = as_cells,
+) -> Html:
+    shown = list_table(query, column_name(title), title, headings, rows, cells)
+    body = shown if rows else tag("p", "None.", class_="quiet")
+    return tag("section", tag("h2", f"{title} ({len(rows):,})"), body, aria_label=title)

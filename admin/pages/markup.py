@@ -6,10 +6,10 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from ..tables import clean
 
@@ -50,7 +50,20 @@ def join(children: Iterable[object]) -> Html:
     return Html("".join(parts))
 
 
-class Number(Html):
+class Keyed(Html):
+    """A cell that is not sorted by what it shows, but by ``key``; None for what is not known."""
+
+    __slots__ = ("key",)
+
+    def __new__(cls, shown: Html, key: float | None) -> Self:
+        made = super().__new__(cls, shown)
+        made.key = key
+        return made
+
+    key: float | None
+
+
+class Number(Keyed):
     """A number, whose column is aligned to the right."""
 
     __slots__ = ()
@@ -58,14 +71,26 @@ class Number(Html):
 
 def number(value: int | None, **attributes: object) -> Number:
     """A number with separators; "-" for None."""
-    return Number(tag("span", "-" if value is None else f"{value:,}", class_="n", **attributes))
+    return Number(tag("span", "-" if value is None else f"{value:,}", class_="n", **attributes), value)
 
 
-def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-    """A table; the first cell of a row is its heading. It scrolls sideways where there is no room for it."""
+def table(
+    caption: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    make_head: Callable[[int, str | None], Html] | None = None,
+) -> Html:
+    """A table; the first cell of a row is its heading. It scrolls sideways where there is no room for it.
+
+    ``make_head`` makes the heading of a column from its number and class, if it is more than a text.
+    """
     shown = list(rows)
     right = ["n" if shown and isinstance(cell, Number) else None for cell in (shown or [headings])[0]]
-    head = tag("tr", (tag("th", h, scope="col", class_=c) for h, c in zip(headings, right, strict=True)))
+
+    def make_text(at: int, class_: str | None) -> Html:
+        return tag("th", headings[at], scope="col", class_=class_)
+
+    head = tag("tr", map(make_head or make_text, range(len(headings)), right))
 
     def cells(row: Sequence[object]) -> Iterable[Html]:
         yield tag("th", row[0], scope="row")
@@ -78,7 +103,7 @@ def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]
 
     body = tag("tbody", (tag("tr", cells(row)) for row in shown))
     made = tag("table", tag("caption", caption), tag("thead", head), body)
-    return tag("div", made, class_="wide", tabindex=0, role="region", aria_label=caption)
+    return tag("div", made, class_="wide", tabindex=0, role="region", aria_label=f"Table: {caption}")
 
 
 def data(value: object, **attributes: object) -> Html:

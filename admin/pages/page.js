@@ -23,7 +23,28 @@
     return `oklch(var(--lane-l) var(--lane-c) ${((numbers.get(id) * 137.508 + 250) % 360).toFixed(1)})`;
   }
   const count = (value) => (value === null || value === undefined ? "-" : value.toLocaleString("en"));
-  const utc = (ms, digits = 19) => new Date(ms).toISOString().slice(0, digits).replace("T", " ");
+
+  // Times are UTC, or in the browser's zone if its user has chosen so; pages are rendered in UTC.
+  const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone, KEPT = "kohort-local-time";
+  let local = false;
+  try { local = localStorage.getItem(KEPT) === "yes"; } catch { /* where nothing may be kept, UTC comes back */ }
+  const zone = () => (local ? ZONE : "UTC");
+  const ahead = (ms) => (local ? new Date(ms).getTimezoneOffset() * -60_000 : 0);
+  const stamp = (ms, digits = 19) => new Date(ms + ahead(ms)).toISOString().slice(0, digits).replace("T", " ");
+  const zoned = (text) => text.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)?( UTC)?/g,
+    (_, day, time, part = "", named = "") => stamp(Date.parse(`${day}T${time}${part}Z`), 19 + part.length) + (named && ` ${zone()}`));
+  function showZone(root) {
+    for (const place of root.querySelectorAll("time, .dated, #trouble, .notes li")) {
+      if (place.children.length) continue;
+      place.dataset.utc ??= place.textContent;
+      if (place.textContent !== zoned(place.dataset.utc)) place.textContent = zoned(place.dataset.utc);
+    }
+    const swap = (text) => text.replace(local ? "(UTC)" : `(${ZONE})`, `(${zone()})`);
+    for (const head of root.querySelectorAll("thead th:not(:has(*)), thead button, option")) {
+      if (head.textContent !== swap(head.textContent)) head.textContent = swap(head.textContent);
+    }
+    for (const cell of root.querySelectorAll("[data-label$=')']")) cell.dataset.label = swap(cell.dataset.label);
+  }
   const brief = (value) =>
     value === null ? "-" : value < 1e4 ? String(value) : value < 1e6 ? `${(value / 1e3).toFixed(0)}k`
       : value < 1e9 ? `${(value / 1e6).toFixed(1)}M` : `${(value / 1e9).toFixed(1)}G`;
@@ -182,7 +203,7 @@
         this.view = { from: this.fit ? Math.min(this.view.from, this.now - 3_000) : this.view.from + by, to: this.now };
       }
       this.followButton.setAttribute("aria-pressed", String(this.follow));
-      this.range.textContent = `${utc(this.view.from)} to ${utc(this.view.to).slice(11)} UTC`;
+      this.range.textContent = `${stamp(this.view.from)} to ${stamp(this.view.to).slice(11)} ${zone()}`;
       this.drawAxis();
       this.drawRows();
       this.drawLag();
@@ -192,14 +213,15 @@
       const span = this.view.to - this.view.from;
       const step = STEPS.find((each) => each > span / Math.max(2, this.width / 130)) ?? STEPS.at(-1);
       const found = [];
-      for (let at = Math.ceil(this.view.from / step) * step; at < this.view.to; at += step) found.push(at);
+      const by = ahead(this.view.from);
+      for (let at = Math.ceil((this.view.from + by) / step) * step - by; at < this.view.to; at += step) found.push(at);
       return { found, digits: step >= 86400000 ? [0, 10] : step >= 60000 ? [11, 16] : [11, 19] };
     }
 
     drawAxis() {
       const parts = [];
       const { found, digits } = this.ticks();
-      for (const at of found) parts.push(make("svg:text", { x: this.x(at), y: 12, "text-anchor": "middle" }, new Date(at).toISOString().slice(...digits)));
+      for (const at of found) parts.push(make("svg:text", { x: this.x(at), y: 12, "text-anchor": "middle" }, stamp(at).slice(...digits)));
       const focused = document.activeElement?.closest?.("[data-gen]")?.dataset.gen;
       let last = -Infinity;
       const { generations } = this.model;
@@ -209,7 +231,7 @@
         if (at < this.view.from || x > this.width - RIGHT + 1) return;
         const room = x - last > 26;
         if (room) last = x;
-        const label = `Generation ${generation < 0 ? "unknown" : generation}, ${utc(at)} UTC: ${headline}`;
+        const label = `Generation ${generation < 0 ? "unknown" : generation}, ${stamp(at)} ${zone()}: ${headline}`;
         parts.push(make("svg:g", { role: "button", tabindex: i === this.chosen ? 0 : -1, "data-gen": i, "aria-label": label,
           onclick: () => this.open(i), onfocus: (e) => this.tell(label, e.target.getBoundingClientRect()), onblur: () => { this.tip.hidden = true; },
           onpointerenter: (e) => this.tell(label, e.target.getBoundingClientRect()), onpointerleave: () => { this.tip.hidden = true; } },
@@ -342,7 +364,7 @@
       const end = row.spans[i + 1]?.[0];
       const [name, id, host] = owner >= 0 ? this.model.owners[owner] : [owner === NOBODY ? "nobody" : "not known", "", ""];
       const who = name === id ? name : `${name} ${id && `(${id})`}`;
-      this.tell(`${row.lane ? row.name : `${held} partitions`}: ${who} ${host}, ${utc(start)} to ${end ? utc(end).slice(11) : "now"}`
+      this.tell(`${row.lane ? row.name : `${held} partitions`}: ${who} ${host}, ${stamp(start)} to ${end ? stamp(end).slice(11) : "now"}`
         + (row.lane ? `, lag ${count(row.lane[2])}` : ""), { left: e.clientX + 12, bottom: e.clientY + 10 });
     }
 
@@ -365,16 +387,21 @@
       const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html" } });
       if (!answer.ok) return;
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      showZone(fresh);
       for (const now of fresh.querySelectorAll("[data-live]")) {
         const old = $(now.id);
         if (!old || old.innerHTML === now.innerHTML) continue;
         const open = [...old.querySelectorAll("details[open]")].map((each) => each.id);
+        const ticked = [...old.querySelectorAll("input:checked")].map((each) => each.id);
         const scrolled = [...old.querySelectorAll(".wide")].map((each) => each.scrollTop);
         const focus = old.contains(document.activeElement) ? path(old, document.activeElement) : null;
+        const typing = focus && document.activeElement.matches("input, select") ? document.activeElement : null;
         old.replaceChildren(...now.childNodes);
         for (const id of open) if (id && $(id)) $(id).open = true;
+        for (const id of ticked) if (id && $(id)) $(id).checked = true;
         old.querySelectorAll(".wide").forEach((each, i) => { each.scrollTop = scrolled[i] ?? 0; });
-        if (focus) find(old, focus)?.focus({ preventScroll: true });
+        if (typing) carry(typing, $(typing.id));
+        else if (focus) find(old, focus)?.focus({ preventScroll: true });
       }
     } catch { /* the next event tries again */ } finally {
       const { again } = patching;
@@ -390,10 +417,45 @@
     return element.matches(".wide") ? `.wide[aria-label="${CSS.escape(element.getAttribute("aria-label"))}"]` : null;
   };
   const find = (root, selector) => root.querySelector(selector);
+  // what somebody is typing is newer than what the server has rendered
+  function carry(from, to) {
+    if (!to) return;
+    to.value = from.value;
+    to.focus({ preventScroll: true });
+    if (from.selectionStart !== null && from.selectionStart !== undefined) to.setSelectionRange(from.selectionStart, from.selectionEnd);
+  }
+
+  // What is asked of a table goes into the address; then the page is rendered anew, as after any news.
+  function ask(form, submitter) {
+    const asked = new URLSearchParams();
+    for (const [name, value] of new FormData(form, submitter)) value ? asked.set(name, value) : asked.delete(name);
+    history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
+    return patch().then(() => { $("news").textContent = $(form.id)?.querySelector(".count").textContent ?? ""; });
+  }
+  let typed = 0;
+  addEventListener("submit", (e) => {
+    if (!e.target.matches(".tools")) return;
+    e.preventDefault();
+    ask(e.target, e.submitter);
+  });
+  addEventListener("input", (e) => {
+    const form = e.target.closest?.(".tools");
+    if (!form || e.target.matches("select")) return;
+    clearTimeout(typed);
+    typed = setTimeout(() => ask($(form.id) ?? form), 250);
+  });
+  addEventListener("change", (e) => {
+    if (e.target.matches?.(".tools select")) ask(e.target.form);
+  });
 
   function live(url, lanes) {
     let source = null;
-    const say = (words) => { const place = $("trouble"); if (place && place.textContent !== words) place.textContent = words; };
+    const say = (words) => {
+      const place = $("trouble");
+      if (!place || place.dataset.utc === words) return;
+      place.dataset.utc = words;
+      place.textContent = zoned(words);
+    };
     const open = () => {
       if (source) return;
       source = new EventSource(url);
@@ -415,7 +477,9 @@
           if (news[field]) for (const place of document.querySelectorAll(`[data-field=${field}]`)) place.textContent = news[field];
         }
         const cells = document.querySelectorAll("[data-lag]");
-        if (news.lags) cells.forEach((cell, i) => { cell.textContent = count(news.lags[i]); });
+        if (news.lags) for (const cell of cells) cell.textContent = count(news.lags[cell.dataset.lag]);
+        const column = cells[0]?.closest("td").cellIndex;
+        if (cells[0]?.closest("table").rows[0].cells[column].hasAttribute("aria-sort")) patch();
       });
       source.onerror = () => {
         say(source.readyState === EventSource.CLOSED ? "kohort ui does not let this page in any more: load it again"
@@ -435,8 +499,25 @@
   let lanes = null;
   if (place && data) {
     const model = JSON.parse(data.textContent);
-    model.live = Boolean(url);
+    model.live = Boolean(url) && !("past" in place.dataset);
     lanes = new Lanes(place, model);
+    if ("past" in place.dataset) lanes.all();
   }
   if (url) live(url, lanes);
+
+  const choice = make("button", { type: "button", class: "zone", onclick: () => {
+    local = !local;
+    try { localStorage.setItem(KEPT, local ? "yes" : "no"); } catch { /* it holds until the page is left */ }
+    offer();
+  } });
+  function offer() {
+    choice.textContent = `Times in ${zone()}`;
+    choice.setAttribute("aria-label", `Times in ${zone()}: show them in ${local ? "UTC" : ZONE}`);
+    showZone(document);
+    lanes?.later();
+  }
+  // a choice made in another tab
+  addEventListener("storage", (e) => { if (e.key === KEPT) { local = e.newValue === "yes"; offer(); } });
+  (document.querySelector(".top") ?? document.querySelector("h1"))?.append(choice);
+  offer();
 })();

@@ -246,8 +246,9 @@ def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed])
         out.flush()
 
 
-def _as_json(record: Printed) -> bytes:
-    row: dict[str, object] = {
+def record_row(record: Printed) -> dict[str, object]:
+    """A record as JSON has it; ``kohort produce`` reads it."""
+    return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -256,6 +257,10 @@ def _as_json(record: Printed) -> bytes:
         "value": bytes_as_json(record.value),
         "headers": [[name, bytes_as_json(value)] for name, value in record.headers],
     }
+
+
+def _as_json(record: Printed) -> bytes:
+    row = record_row(record)
     if (deliveries := getattr(record, "delivery_count", None)) is not None:
         row["delivery_count"] = deliveries
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"

@@ -27,9 +27,9 @@ _CHUNK_BYTES: Final = 65_536
 #: Most chunks that are read ahead while the broker takes records more slowly than they come.
 _AHEAD: Final = 4
 _PROGRESS_S: Final = 0.25
-#: Fields of a JSON line that say what is written, and those that only say where it came from.
+#: Fields of a JSON line that say what is written, and those that only say where it came from or what it is.
 _FIELDS: Final = ("key", "value", "headers", "partition", "timestamp")
-_OF_CONSUME: Final = ("topic", "offset")
+_OF_CONSUME: Final = ("topic", "offset", "decoded", "decoded_key")
 
 
 class _Record(NamedTuple):
@@ -171,7 +171,11 @@ class _Run:
             self._fail_line(number, error)
 
     def _fail_line(self, number: int, error: BaseException) -> None:
-        self._failures.append((number, str(error)))
+        from ...protocol import KafkaError
+        from ..errors import explain_error
+
+        told = explain_error(error) if isinstance(error, KafkaError) else str(error)
+        self._failures.append((number, told))
         self._failed.set()
 
     async def _read_lines(self) -> AsyncIterator[tuple[int, bytes]]:

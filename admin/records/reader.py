@@ -13,7 +13,7 @@ from ...client.fetch import STALE_METADATA, FetchSession
 from ...client.requests import leader_or_raise, partition_name
 from ...consumer.reading.fetched_records import ChunkReader, end_of_run
 from ...consumer.record import Record
-from ...protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
+from ...protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition, parse_batch_header
 from ..errors import advise_error
 from ..topics.requests import ranges
 
@@ -54,7 +54,8 @@ class TopicReader:
     """Reads partitions from ``starts``, each to its offset in ``ends``; without ``ends`` it follows them.
 
     A partition of which nothing can be read for ``patience_s`` is an error; who follows waits as long as it
-    takes for brokers that cannot be reached. ``remark`` is told what a person should know of.
+    takes for brokers that cannot be reached. ``remark`` is told what a person should know of. With
+    ``pass_damage``, and ends, what stays damaged is told and passed, else it is an error. Sizes are in bytes.
     ``new_partitions``: when following, also read those that the topics get meanwhile.
     """
 
@@ -65,13 +66,17 @@ class TopicReader:
     patience_s: float = 15.0
     remark: Callable[[str], None] = lambda _: None
     new_partitions: bool = False
+    pass_damage: bool = False
+    response_bytes: int = _MOST_BYTES
+    partition_bytes: int = 1024 * 1024
     _positions: dict[TopicPartition, _Position] = field(default_factory=dict)
     _ids: dict[str, object] = field(default_factory=dict)
     _sessions: dict[int, FetchSession] = field(default_factory=lambda: defaultdict(FetchSession))
     #: Requests under way, by what they are for: one Fetch to each leader.
     _tasks: dict[object, asyncio.Task[None]] = field(default_factory=dict)
-    #: What was fetched, with the jumps of its position then.
-    _fetched: deque[tuple[ChunkReader, int]] = field(default_factory=deque)
+    #: What was fetched of each partition, in order, with the jumps of its position then; the first has its
+    #: turn.
+    _fetched: dict[TopicPartition, deque[tuple[ChunkReader, int]]] = field(default_factory=dict)
     #: Seconds in which the caller used records. Nothing is read then, and nothing is late.
     _away_s: float = 0.0
     _look_at: float = 0.0
@@ -89,17 +94,21 @@ class TopicReader:
             while self._send_due():
                 await self._wait_for_news()
                 while self._fetched:
-                    reader, jumps = self._fetched.popleft()
-                    if self._positions[reader.partition].jumps != jumps:
-                        continue
-                    if records := self._read_records(reader):
+                    partition, chunks = next(iter(self._fetched.items()))
+                    reader, jumps = chunks[0]
+                    is_known = self._positions[partition].jumps == jumps
+                    if is_known and (records := self._read_records(reader)):
                         began = self._now_s()
                         yield records
                         self._away_s += self._now_s() - began
                         # brokers work while the rest is used; not before, as the caller may have enough
                         self._send_due()
-                    if reader.size:
-                        self._fetched.append((reader, jumps))
+                    # what came meanwhile of this partition is behind the rest
+                    if not (is_known and reader.size):
+                        chunks.popleft()
+                    del self._fetched[partition]
+                    if chunks:
+                        self._fetched[partition] = chunks
         finally:
             for task in self._tasks.values():
                 task.cancel()
@@ -159,7 +168,8 @@ class TopicReader:
             answer = await self.cluster.fetch(
                 {one.partition: FetchFrom(one.offset, epoch(one.partition)) for one, _ in asked},
                 node_id=leader,
-                max_bytes=_MOST_BYTES,
+                max_bytes=self.response_bytes,
+                partition_max_bytes=self.partition_bytes,
                 max_wait_ms=_WAIT_MS,
                 read_committed=self.read_committed,
                 session=self._sessions[leader],
@@ -195,7 +205,7 @@ class TopicReader:
         )
         if end > position.offset:
             position.offset, position.well_at = end, self._now_s()
-        self._fetched.append((reader, position.jumps))
+        self._fetched.setdefault(position.partition, deque()).append((reader, position.jumps))
 
     async def _find_log_bounds(self, position: _Position) -> None:
         """Ask where the log is that the position is not in: retention moves its start, a loss its end."""
@@ -270,16 +280,34 @@ class TopicReader:
         position = self._positions[reader.partition]
         try:
             records = reader.read()
-        except CorruptBatchError:
+        except CorruptBatchError as error:
             position.damages += 1
-            if position.damages >= _TRIES:
+            if position.damages < _TRIES:
+                self._jump_to(position, reader.next_offset)
+            elif self.pass_damage:
+                self._pass_damage(position, reader, error)
+            else:
                 raise
-            self._jump_to(position, reader.next_offset)
             return []
         position.damages = 0
         if position.end is None or not records or records[-1].offset < position.end:
             return records
         return [record for record in records if record.offset < position.end]
+
+    def _pass_damage(self, position: _Position, reader: ChunkReader, error: CorruptBatchError) -> None:
+        """Go on behind a damaged batch, or at the end if its header does not say where that is."""
+        name, first = partition_name(position.partition), reader.next_offset
+        try:
+            behind = parse_batch_header(reader.unread).next_offset
+        except CorruptBatchError:
+            behind = first
+        position.damages = 0
+        if behind > first:
+            self.remark(f"{name}: offsets {first} to {behind - 1} are damaged and were passed: {error}")
+        else:
+            behind = position.offset if position.end is None else position.end
+            self.remark(f"{name}: from offset {first} on it is damaged and was not read: {error}")
+        self._jump_to(position, behind)
 
     def _jump_to(self, position: _Position, offset: int) -> None:
         position.offset = offset

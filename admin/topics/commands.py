@@ -120,16 +120,19 @@ async def _run_command(options: argparse.Namespace) -> int:
 
 
 async def _list_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
+    from ..visibility import ask_hidden_topics, hidden_field
     from .requests import list_topics
 
     rows = [row for row in await list_topics(cluster) if options.internal or not row.internal]
+    hidden = await ask_hidden_topics(cluster)
     if screen.as_json:
-        screen.document({"topics": _to_rows(rows)})
+        screen.document({"topics": _to_rows(rows), **hidden_field(hidden)})
     elif rows:
         screen.show(_topic_table(rows))
     else:
-        screen.remark("no topics")
-    return OK
+        screen.remark("no topics that this user may see" if hidden else "no topics")
+    screen.remark(*hidden)
+    return REFUSED if hidden and not rows else OK
 
 
 async def _describe_topics(cluster: Cluster, options: argparse.Namespace, screen: Screen) -> int:
@@ -140,6 +143,8 @@ async def _describe_topics(cluster: Cluster, options: argparse.Namespace, screen
         screen.document({"topics": _to_rows(found)})
     else:
         screen.show(*(part for each in found for part in _description_of(each)))
+    if unknown := ", ".join(repr(each.topic) for each in found if each.configs is None):
+        screen.remark(f"configs of {unknown} are hidden: the right to DESCRIBE_CONFIGS shows them")
     return OK
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...client import EARLIEST, LATEST, BrokerConnectionError, Cluster, ClusterMetadata
-from ...client.requests import controller
-from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ...client.requests import controller, error_of
+from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from ...protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -23,6 +23,9 @@ from ..errors import advise_error
 #: DescribeConfigs: types of resources, and the source of configs that were set on the topic itself.
 _TOPIC, _BROKER = 2, 4
 _SET_ON_TOPIC = 1
+#: Partitions in one ListOffsets, and how often one is asked for its offset.
+_ASKED_AT_ONCE: Final = 5_000
+_TRIES: Final = 2
 #: Operations of IncrementalAlterConfigs.
 _SET, _DELETE = 0, 1
 #: Where the value of a config comes from, by Kafka's numbers.
@@ -73,13 +76,13 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopic:
-    """A topic, with the configs that were set on it, or with all."""
+    """A topic, with the configs that were set on it, or with all; None where they may not be seen."""
 
     topic: str
     topic_id: uuid.UUID | None
     internal: bool
     replication_factor: int
-    configs: list[Config]
+    configs: list[Config] | None
     partitions: list[DescribedPartition]
 
 
@@ -116,14 +119,15 @@ def _refusal_of(topic: str, code: int) -> KafkaError:
     return advise_error(code, f"topic {topic!r}")
 
 
-def _replication_of(row: MetadataResponseTopic) -> int:
+def replication_of(row: MetadataResponseTopic) -> int:
+    """Most replicas of a partition; 0 if there are no partitions."""
     return max((len(partition.replica_nodes) for partition in row.partitions), default=0)
 
 
 async def list_topics(cluster: Cluster) -> list[ListedTopic]:
     """All topics that this user may describe, by name."""
     return [
-        ListedTopic(name, row.topic_id, len(row.partitions), _replication_of(row), row.is_internal)
+        ListedTopic(name, row.topic_id, len(row.partitions), replication_of(row), row.is_internal)
         for name, row in (await topic_rows(cluster, None)).items()
     ]
 
@@ -139,15 +143,15 @@ async def describe_topics(
     starts, ends, configs = await asyncio.gather(
         log_offsets(cluster, places, EARLIEST),
         log_offsets(cluster, places, LATEST),
-        topic_configs(cluster, rows, all_configs=all_configs),
+        _visible_configs(cluster, rows, all_configs=all_configs),
     )
     return [
         DescribedTopic(
             name,
             rows[name].topic_id,
             rows[name].is_internal,
-            _replication_of(rows[name]),
-            configs[name],
+            replication_of(rows[name]),
+            configs.get(name),
             [_describe_partition(name, each, starts, ends) for each in _by_number(rows[name].partitions)],
         )
         for name in dict.fromkeys(topics)
@@ -177,6 +181,24 @@ def _describe_partition(
     )
 
 
+async def _visible_configs(
+    cluster: Cluster, topics: Iterable[str], *, all_configs: bool
+) -> dict[str, list[Config]]:
+    """``topic_configs`` of those topics that this user may DESCRIBE_CONFIGS. Raises KafkaError."""
+    names = list(topics)
+    try:
+        return await topic_configs(cluster, names, all_configs=all_configs)
+    except KafkaError as error:
+        if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+    if len(names) == 1:
+        return {}
+    found = {}
+    for name in names:
+        found.update(await _visible_configs(cluster, [name], all_configs=all_configs))
+    return found
+
+
 async def topic_configs(
     cluster: Cluster, topics: Iterable[str], *, all_configs: bool
 ) -> dict[str, list[Config]]:
@@ -189,9 +211,7 @@ async def topic_configs(
         found = {}
         for row in (await cluster.request(None, ApiKey.DESCRIBE_CONFIGS, body)).results:
             if row.error_code:
-                raise KafkaError(
-                    row.error_code, row.error_message or f"configs of topic {row.resource_name!r}"
-                )
+                raise error_of(row, f"configs of topic {row.resource_name!r}")
             found[row.resource_name] = [
                 Config(one.name, one.value, CONFIG_SOURCES.get(one.config_source, "unknown"))
                 for one in sorted(row.configs, key=lambda one: one.name)
@@ -238,7 +258,7 @@ async def set_configs(
         answer = await cluster.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, body)
         for row in answer.responses:
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"configs of {resource[1]!r}")
+                raise error_of(row, f"configs of {resource[1]!r}")
 
     await cluster.retrying(attempt)
 
@@ -255,7 +275,7 @@ async def create_partitions(cluster: Cluster, topic: str, count: int, *, only_as
         answer = await cluster.request(await controller(cluster), ApiKey.CREATE_PARTITIONS, body)
         for row in answer.results:
             if row.error_code:
-                raise KafkaError(row.error_code, row.error_message or f"partitions of topic {topic!r}")
+                raise error_of(row, f"partitions of topic {topic!r}")
 
     async def wait() -> None:
         known = await cluster.metadata([topic])
@@ -312,6 +332,30 @@ async def _ask_offsets(
     if late and at != LATEST:
         found.update(await _ask_offsets(cluster, late, LATEST))
     return found
+
+
+async def find_offsets(
+    cluster: Cluster, partitions: Collection[TopicPartition], at: int, *, read_committed: bool = False
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KohortError]]:
+    """Offsets at EARLIEST, LATEST or a time in ms (then -1 where no record is that late), and why those of
+    other partitions are not known. Raises KafkaError only if no broker tells which partitions there are.
+    """
+    found: dict[TopicPartition, int] = {}
+    errors: dict[TopicPartition, KohortError] = {}
+    left = sorted(partitions)
+    for attempt in range(_TRIES if partitions else 0):
+        if attempt or any(cluster.known_metadata.leader(place) is None for place in left):
+            await cluster.metadata({place.topic for place in left})
+        errors = {}
+        for begun in range(0, len(left), _ASKED_AT_ONCE):
+            part = dict.fromkeys(left[begun : begun + _ASKED_AT_ONCE], at)
+            answers = await cluster.list_offsets(part, read_committed=read_committed, errors=errors)
+            found.update((place, row.offset) for place, row in answers.items())
+        # a leader may have just moved
+        left = [place for place, error in errors.items() if getattr(error, "retriable", False)]
+        if not left:
+            break
+    return found, errors
 
 
 async def offsets_at(

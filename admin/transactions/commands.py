@@ -91,15 +91,28 @@ async def _run_command(options: argparse.Namespace) -> int:
     async with open_cluster(options, _CLIENT) as cluster:
         if options.action == "list":
             wanted = [*options.states, *(_OPEN if options.open else ())]
-            _show_transactions(options, await open_transactions.list_transactions(cluster, wanted))
-        elif options.action == "describe":
+            return await _list_transactions(cluster, options, wanted)
+        if options.action == "describe":
             _show_transactions(options, await open_transactions.describe_transaction(cluster, options.id))
         else:
             return await _abort_transaction(cluster, options)
     return OK
 
 
+async def _list_transactions(cluster: Cluster, options: argparse.Namespace, states: list[str]) -> int:
+    from ..visibility import ask_hidden_transactions
+    from .open_transactions import list_transactions
+
+    found = await list_transactions(cluster, states)
+    hidden = await ask_hidden_transactions(cluster)
+    _show_transactions(options, found)
+    Screen(as_json=options.json).remark(*hidden)
+    return REFUSED if hidden and not (found or await list_transactions(cluster)) else OK
+
+
 async def _abort_transaction(cluster: Cluster, options: argparse.Namespace) -> int:
+    from ..topics.requests import list_topics
+    from ..visibility import ask_hidden_topics
     from .open_transactions import abort_hanging, find_hanging
 
     hanging = [
@@ -108,6 +121,8 @@ async def _abort_transaction(cluster: Cluster, options: argparse.Namespace) -> i
         if options.partition in (None, each.where.partition)
         and options.producer_id in (None, each.where.producer_id)
     ]
+    hidden = () if options.topics else await ask_hidden_topics(cluster)
+    screen = Screen(as_json=options.json)
     try:
         if options.execute:
             for at, each in enumerate(hanging):
@@ -115,7 +130,13 @@ async def _abort_transaction(cluster: Cluster, options: argparse.Namespace) -> i
                 hanging[at] = replace(each, aborted=True)
     finally:
         # also if one of them cannot be ended: those before it are
-        _show_transactions(options, hanging)
+        if hanging or not hidden or options.json:
+            _show_transactions(options, hanging)
+        else:
+            screen.remark("no transaction hangs in topics that this user may see")
+    screen.remark(*hidden)
+    if hidden and not hanging and not await list_topics(cluster):
+        return REFUSED
     return OK if options.execute or not hanging else REFUSED
 
 

@@ -15,19 +15,23 @@ from typing import TYPE_CHECKING, Final
 from ...client import LATEST, Cluster
 from ...client import transactions as client_transactions
 from ...client.requests import TRANSACTION, leader_or_raise, numbers_by_topic, partition_name
-from ...protocol import ApiKey, KafkaError, TopicPartition
+from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ...protocol.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ...protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from ..errors import advise_error
+from ..visibility import sees_every_transaction
 
 if TYPE_CHECKING:
     from ...protocol.messages.describe_transactions import TransactionState
 
 #: States in which partitions have the transaction open.
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+#: Partitions that an error names.
+_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +191,19 @@ async def find_hanging(
     """Open transactions of these topics, or of all, that no coordinator knows.
 
     Only those that wrote no record for ``older_than_ms``: a younger one's coordinator may not have heard of
-    it yet.
+    it yet. Of all topics, partitions without a leader are left out. Raises KafkaError.
     """
     known = await cluster.metadata(topics)
     for name in topics or ():
         if code := known.errors.get(name):
             raise KafkaError(code, f"topic {name!r}: nothing was looked at")
     names = topics or [name for name, topic in known.topics.items() if not topic.internal]
-    places = [TopicPartition(*place) for name in names for place in known.partitions(name)]
+    places = [
+        place
+        for name in names
+        for place in known.partitions(name)
+        if topics or known.leader(place) is not None
+    ]
     now_ms = _now_ms()
     old = [
         each
@@ -209,11 +218,23 @@ async def find_hanging(
         if listed.producer_id in of:
             row = await describe_at_coordinator(cluster, listed.transactional_id)
             owned |= {(row.producer_id, topic.topic, n) for topic in row.topics for n in topic.partitions}
+    unknown = [each for each in old if (each.producer_id, each.topic, each.partition) not in owned]
+    if unknown and not await sees_every_transaction(cluster):
+        where = ", ".join(sorted({f"{each.topic}-{each.partition}" for each in unknown})[:_MOST_NAMED])
+        text = f"whether open transactions in {where} hang: their coordinators may hide them from this user"
+        raise advise_error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+    # one that has ended since it was seen is not known to its coordinator either
+    again = {TopicPartition(each.topic, each.partition) for each in unknown}
+    still_open = {_identity(place, one) for place, one in await _open_producers(cluster, again)}
     return [
         Hanging(each, max(0, now_ms - each.last_record_ms))
-        for each in old
-        if (each.producer_id, each.topic, each.partition) not in owned
+        for each in unknown
+        if (each.topic, each.partition, each.producer_id, each.start_offset) in still_open
     ]
+
+
+def _identity(place: TopicPartition, one: ProducerState) -> tuple[str, int, int, int]:
+    return place.topic, place.partition, one.producer_id, one.current_txn_start_offset
 
 
 async def abort_hanging(cluster: Cluster, where: OpenPartition) -> None:

@@ -50,17 +50,28 @@ def find_partition(
     by_id: bool = False,
     known_epoch: int = NO_EPOCH,
     any_replica: bool = False,
+    only_end: bool = False,
 ) -> Partition:
     """A partition as ``partition_of`` finds it. Also raises the errors of ``find_topic``."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
     here = node.logs.topic(topic.name)
-    return partition_of(topic, here, index, known_epoch=known_epoch, any_replica=any_replica)
+    return partition_of(
+        topic, here, index, known_epoch=known_epoch, any_replica=any_replica, only_end=only_end
+    )
 
 
 def partition_of(
-    topic: TopicImage, here: LocalTopic | None, index: int, *, known_epoch: int, any_replica: bool
+    topic: TopicImage,
+    here: LocalTopic | None,
+    index: int,
+    *,
+    known_epoch: int,
+    any_replica: bool,
+    only_end: bool = False,
 ) -> Partition:
     """A partition that this broker leads, or with ``any_replica`` has; ``here`` is what it has of the topic.
+
+    With ``only_end`` its files are not read if it is known without where they end.
 
     Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH and
     UNKNOWN_LEADER_EPOCH for another epoch than the client knows (KIP-320), NOT_LEADER_OR_FOLLOWER.
@@ -72,7 +83,8 @@ def partition_of(
         )
     partition = None if here is None else here.partitions.get(index)
     if partition is not None:
-        partition.check_usable()
+        if not (only_end and partition.noted_end is not None):
+            partition.check_usable()
         if known_epoch != NO_EPOCH and known_epoch != partition.leader_epoch:
             raise _other_epoch(partition.leader_epoch, known_epoch)
     if partition is None or not (any_replica or partition.is_led):

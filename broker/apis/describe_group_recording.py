@@ -38,9 +38,9 @@ async def handle(
     body = request.body
     if node.recorder is None:
         return DescribeGroupRecordingResponse(is_recording=False)
-    if not node.recorder.is_begun:
-        return DescribeGroupRecordingResponse(is_recording=True)
     try:
+        if not node.recorder.is_begun:
+            return DescribeGroupRecordingResponse(is_recording=True)
         found = await asyncio.to_thread(
             read_group,
             node.recorder.folder,

@@ -14,6 +14,7 @@ from ...protocol.messages.describe_log_dirs import (
 )
 from ..authorizer import Operation, ResourceType, right
 from ..event_loop.time_slices import in_slices
+from ..metrics import DiskFigures
 from ..node import Node
 from ..partitions.partition import Partition
 from ._api import Request, ServedApi
@@ -34,13 +35,19 @@ async def handle(node: Node, request: Request[DescribeLogDirsRequest]) -> Descri
             found.setdefault(name, []).append(DescribeLogDirsPartition(index, size))
     space = node.logs.disk.figures()
     result = DescribeLogDirsResult(
-        error_code=ErrorCode.KAFKA_STORAGE_ERROR if node.logs.disk.failing else ErrorCode.NONE,
+        error_code=_disk_error(space),
         log_dir=folder,
         topics=[DescribeLogDirsTopic(name, partitions) for name, partitions in found.items()],
         total_bytes=space.total_bytes,
         usable_bytes=space.free_bytes,
     )
     return DescribeLogDirsResponse(results=[result])
+
+
+def _disk_error(disk: DiskFigures) -> ErrorCode:
+    if disk.failing:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.REQUEST_TIMED_OUT if disk.hanging_s else ErrorCode.NONE
 
 
 def _size_bytes(partition: Partition, folder: str) -> int:

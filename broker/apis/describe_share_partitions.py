@@ -76,6 +76,7 @@ def _row_of(found: InFlight, now_ms: int) -> SharePartitionInFlight:
         tallies.exhausted.records,
         tallies.lost_locks.records,
         -1 if found.stalled_ms is None else now_ms - found.stalled_ms,
+        found.last_delivery,
     )
 
 

@@ -87,7 +87,12 @@ async def _find_offset(
     if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
     partition = find_partition(
-        node, topic, None, wanted.partition_index, known_epoch=wanted.current_leader_epoch
+        node,
+        topic,
+        None,
+        wanted.partition_index,
+        known_epoch=wanted.current_leader_epoch,
+        only_end=timestamp == _LATEST and request.body.isolation_level != _READ_COMMITTED,
     )
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         start = partition.log_start_offset

@@ -91,7 +91,13 @@ class ShareStateWorker:
                 command.group_id,
                 {
                     topic_id: [
-                        initialize_share_group_state.PartitionData(number, command.state_epoch, start, order)
+                        initialize_share_group_state.PartitionData(
+                            number,
+                            command.state_epoch,
+                            start,
+                            order,
+                            keeps_state=topic_id in command.unknown,
+                        )
                         for number, start in row.items()
                     ]
                     for topic_id, row in command.topics.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 #: Thresholds of the garbage collector: allocations before the youngest generation is collected, and how many
 #: such collections before the middle one is. Commits that wait for one write are some ten thousand objects,
@@ -30,6 +30,18 @@ def settle_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_LOOKS, 25)
+
+
+@contextlib.contextmanager
+def pause_collector() -> Iterator[None]:
+    """Collect no garbage in the block. What it makes is to stay, and would be traversed again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def allow_open_files() -> None:

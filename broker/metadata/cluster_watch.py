@@ -7,15 +7,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
 
 from ...cluster import NO_LEADER
 from ..event_loop.time_slices import in_slices
-from ..reporting.trouble import Trouble
+from ..reporting.trouble import Trouble, name_some
 from .topics import Topics
-
-#: Partitions that a line names; the others are counted.
-_MOST_NAMED: Final = 3
 
 
 class ClusterWatch:
@@ -47,12 +43,12 @@ class ClusterWatch:
                     short.append(f"{topic.name}-{number}")
         if offline:
             words = "%d partitions have no leader, nobody can read or write them: %s"
-            self._offline.on_present(words, len(offline), _name_some(offline))
+            self._offline.on_present(words, len(offline), name_some(offline))
         else:
             self._offline.on_absent("all partitions have leaders again, or another broker is controller")
         if short:
             words = "%d partitions that this broker leads lack replicas in sync: %s"
-            self._short.on_present(words, len(short), _name_some(short))
+            self._short.on_present(words, len(short), name_some(short))
         else:
             self._short.on_absent("no partition that this broker leads lacks replicas any more")
         self._look_for_controller(image.controller_id)
@@ -64,7 +60,3 @@ class ClusterWatch:
             self._headless.on_present("the cluster has no controller: leaders and topics cannot change")
         elif not self._headless_looks:
             self._headless.on_absent("the cluster has a controller again")
-
-
-def _name_some(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")

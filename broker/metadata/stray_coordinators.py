@@ -61,6 +61,6 @@ class StrayCoordinators:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, _WORDS % (having[0], name))
 
     def _find_strays(self, image: ClusterImage) -> frozenset[str]:
-        there = {name for name, *_ in self._folder.partitions()}
+        there = {name for name, _ in self._folder.partitions()}
         there |= {each.topic for each in self._folder.strays()}
         return frozenset(name for name in COORDINATORS & there if image.topic(name) is None)

@@ -152,6 +152,11 @@ def _share_partition_samples(field: str) -> Callable[[BrokerSnapshot], Samples]:
     return read
 
 
+def _stalled_samples(now: BrokerSnapshot) -> Samples:
+    longest = sorted(now.shares.stalled_s.items(), key=lambda row: -row[1])
+    return [((group,), stalled_s) for group, stalled_s in longest[:MAX_LABELLED]]
+
+
 _SHARE_PARTITIONS: Final[tuple[tuple[str, Kind, str, str], ...]] = (
     ("InFlightMessageCount", "gauge", "Records in flight of a share partition", "records"),
     ("InFlightBatchCount", "gauge", "Ranges of offsets in flight that have one state", "ranges"),
@@ -408,6 +413,14 @@ FAMILIES: Final = (
         )
     ),
     _own_metric(
+        "broker_info",
+        "gauge",
+        "1; its labels say which broker this is",
+        lambda now: [((now.cluster_id, str(now.node_id)), 1)],
+        "cluster_id",
+        "node_id",
+    ),
+    _own_metric(
         "log_dir_free_bytes",
         "gauge",
         "Bytes that the broker may still use on the disk of the data folder",
@@ -436,6 +449,13 @@ FAMILIES: Final = (
         "gauge",
         "1 while the disk of the data folder refuses writes",
         lambda now: int(now.disk.failing),
+    ),
+    _own_metric(
+        "log_dir_hanging_seconds",
+        "gauge",
+        "Time for which a write or a flush of the data folder has not returned, once it is over "
+        "kohort.log.dir.hang.ms",
+        lambda now: now.disk.hanging_s,
     ),
     _own_metric(
         "recording_rows",
@@ -570,11 +590,31 @@ FAMILIES: Final = (
         )
         for name, kind, words, field in _SHARE_PARTITIONS
     ),
+    _own_metric(
+        "share_group_last_deliveries",
+        "counter",
+        "Records of a share group that were given out for the last time",
+        lambda now: [((group,), count) for group, count in now.shares.last_deliveries.items()],
+        "group",
+    ),
+    _own_metric(
+        "share_group_stalled_seconds",
+        "gauge",
+        "Longest time for which a partition of a share group has had records in flight and made no progress",
+        _stalled_samples,
+        "group",
+    ),
     _kafka_metric(
         "kafka.server:type=ReplicaManager,name=ProducerIdCount",
         "gauge",
         "Producer ids that partitions remember, each in every partition that it wrote to",
         lambda now: now.producer_ids,
+    ),
+    _kafka_metric(
+        "kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount",
+        "gauge",
+        "Partitions with a transaction open for longer than transaction.max.timeout.ms and five minutes",
+        lambda now: now.late_transactions,
     ),
     _kafka_metric(
         f"{_SHARES} write-total",

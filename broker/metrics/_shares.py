@@ -91,6 +91,8 @@ class ShareCounters:
         self.ended_sessions = 0
         #: Fetches that waited for MaxWaitMs.
         self.expired_fetches = 0
+        #: Records that were given out for the last time, by group.
+        self.last_deliveries: Counter[str] = Counter()
         self._fetched: dict[str, ValueCounter] = {}
 
     def rotate(self) -> None:
@@ -105,6 +107,12 @@ class ShareCounters:
             else:
                 for kind, count in Counter(types).items():
                     self.acknowledged[_WORDS[kind]] += count
+
+    def count_last_deliveries(self, group: str, records: int) -> None:
+        """Count records that are given to nobody again if they fail once more."""
+        if group not in self.last_deliveries and len(self.last_deliveries) >= MAX_GROUPS:
+            group = OTHER_GROUPS
+        self.last_deliveries[group] += records
 
     def count_fetch(self, group: str, given: int, asked: int) -> None:
         """Count a fetch that asked for records of some partitions and was given some of so many."""

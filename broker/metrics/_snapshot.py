@@ -156,7 +156,8 @@ class MetadataFigures(NamedTuple):
 
 class DiskFigures(NamedTuple):
     """The disk of the data folder, in bytes, and how many writes it has refused since the start. Less than
-    ``low_bytes`` free is little; ``failing``: it refuses writes now.
+    ``low_bytes`` free is little; ``failing``: it refuses writes now; ``hanging_s``: for how long a write or a
+    flush has not returned.
     """
 
     free_bytes: int
@@ -164,6 +165,7 @@ class DiskFigures(NamedTuple):
     writes_refused: int
     low_bytes: int = 0
     failing: bool = False
+    hanging_s: float = 0.0
 
 
 class FetchSessionFigures(NamedTuple):
@@ -195,7 +197,8 @@ class ShareFigures(NamedTuple):
     """Share sessions and their partitions, sessions that ended with their connection; share partitions in
     memory; records by what members said of them; how long it takes to load a share partition and to answer
     a fetch. Fetches that waited for all of their time; in how many percent of a fetch's partitions there were
-    records, by group.
+    records, by group; records that were given out for the last time, and for how long a share partition that
+    stands still has done so, in seconds, both by group.
     """
 
     sessions: int
@@ -207,6 +210,8 @@ class ShareFigures(NamedTuple):
     acquire_times: TimeFigures
     expired_fetches: int
     fetch_percents: Mapping[str, TallyFigures]
+    last_deliveries: Mapping[str, int]
+    stalled_s: Mapping[str, float]
 
 
 class BrokerSnapshot(NamedTuple):
@@ -215,6 +220,7 @@ class BrokerSnapshot(NamedTuple):
     """
 
     timestamp_ms: int
+    cluster_id: str
     node_id: int
     apis: Mapping[str, ApiFigures]
     clients: list[ClientFigures]
@@ -246,6 +252,8 @@ class BrokerSnapshot(NamedTuple):
     shares: ShareFigures
     #: Producer ids that partitions remember, each in every partition that it wrote to.
     producer_ids: int
+    #: Partitions led here whose oldest transaction is open for longer than any may be.
+    late_transactions: int
     #: Writes of the share coordinator, those of a second, and where its topic was cut, by partition.
     share_writes: TimeFigures
     share_write_rate: float

@@ -12,6 +12,7 @@ from ...protocol import KafkaError
 from ..event_loop.stopwatch import clock
 from ..metrics import DiskFigures
 from ..reporting.trouble import Trouble
+from .hang_watch import HangWatch
 
 log = logging.getLogger("kohort.broker")
 
@@ -24,13 +25,21 @@ REPEAT_S: Final = 60.0
 
 
 class DiskWatch:
-    """The writes that the disk of a data folder refuses, and its space: low below ``low_percent``."""
+    """The writes that the disk of a data folder refuses, those that hang for ``hang_ms``, and its space: low
+    below ``low_percent``.
+    """
 
     def __init__(
-        self, folder: str, now: Callable[[], float] = clock, low_percent: Callable[[], int] = lambda: 0
+        self,
+        folder: str,
+        now: Callable[[], float] = clock,
+        low_percent: Callable[[], int] = lambda: 0,
+        hang_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         #: Whether the last writes were refused.
         self.failing = False
+        #: Hears of calls that do not return.
+        self.hangs = HangWatch(folder, hang_ms)
         self._folder = folder
         self._now = now
         self._low_percent = low_percent
@@ -93,7 +102,8 @@ class DiskWatch:
         try:
             space = os.statvfs(self._folder)
         except OSError:
-            return DiskFigures(0, 0, self._refused, failing=self.failing)
+            return DiskFigures(0, 0, self._refused, 0, self.failing, self.hangs.hanging_s)
         total = space.f_blocks * space.f_frsize
         low = total * self._low_percent() // 100
-        return DiskFigures(space.f_bavail * space.f_frsize, total, self._refused, low, self.failing)
+        free = space.f_bavail * space.f_frsize
+        return DiskFigures(free, total, self._refused, low, self.failing, self.hangs.hanging_s)

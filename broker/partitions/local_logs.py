@@ -54,7 +54,11 @@ class LocalLogs:
         replicated: bool = False,
     ) -> None:
         #: See Files.
-        self.disk = DiskWatch(folder.path, low_percent=lambda: settings.kohort_log_dir_low_space_percent)
+        self.disk = DiskWatch(
+            folder.path,
+            low_percent=lambda: settings.kohort_log_dir_low_space_percent,
+            hang_ms=lambda: settings.kohort_log_dir_hang_ms,
+        )
         self._folder = folder
         self._settings = settings
         self._now_ms = now_ms
@@ -146,8 +150,8 @@ class LocalLogs:
         """
         names = set(deleted.values())
         unknown: dict[str, tuple[UUID, int]] = {}
-        for name, index, _ in self._folder.partitions():
-            key = TopicPartition(name, index)
+        for key in self._folder.partitions():
+            name, index = key
             if name in topics and name not in names and None not in names:
                 self._found.add(key)
                 continue
@@ -173,12 +177,12 @@ class LocalLogs:
 
     def take_in_replicas(self) -> None:
         """Find the partitions on the disk, for a broker of a cluster, whose image says which ones it has."""
-        for name, index, _ in self._folder.partitions():
+        for key in self._folder.partitions():
             try:
-                found = self._folder.topic_id(name, index)
+                found = self._folder.topic_id(*key)
             except (DataFolderError, OSError):
                 found = None
-            self._unclaimed[TopicPartition(name, index)] = found
+            self._unclaimed[key] = found
         self._aside = {
             (TopicPartition(each.topic, each.partition), each.topic_id): each
             for each in self._folder.strays()
@@ -394,6 +398,11 @@ class LocalLogs:
     def is_read_first(self, partition: Partition) -> bool:
         """Return whether opening a partition means to verify its newest files, however large they are."""
         return partition.is_unread and (not self.clean or partition.log is not None)
+
+    def noted_end(self, partition: Partition) -> int | None:
+        """See Files."""
+        key = TopicPartition(partition.topic.name, partition.index)
+        return None if partition.log is not None or key in self._to_delete else self._folder.noted_end(*key)
 
     def leader_epoch(self, partition: Partition) -> int:
         """See Files. It rises with each start, so that clients notice that the log may have been

@@ -129,6 +129,10 @@ class Files(Protocol):
         """Within it their folder keeps its name, also if the topic is deleted."""
         ...
 
+    def noted_end(self, partition: Partition, /) -> int | None:
+        """Where files end that were not read since a clean stop, as that has noted; None if it has not."""
+        ...
+
     def leader_epoch(self, partition: Partition, /) -> int:
         """The epoch in which this broker leads a partition. Raises DataFolderError, KafkaError."""
         ...
@@ -167,6 +171,8 @@ class Partition:
     _being_read: bool = field(default=False, init=False)
     #: What this broker knows of the replicas while it leads a partition of a cluster; else None.
     leadership: Leadership | None = field(default=None, init=False)
+    #: The high watermark as the leader has it, which is shown when it is on the disk.
+    _told_watermark: int = field(default=0, init=False)
     #: Whether this broker leads it; otherwise clients can neither read nor write.
     is_led: bool = field(init=False)
     #: It was deleted, or moved to other brokers.
@@ -227,8 +233,15 @@ class Partition:
     @property
     def high_watermark(self) -> int:
         """Consumers read up to here; 0 without a log."""
+        if (end := self.noted_end) is not None:
+            return end
         log = self.open()
         return 0 if log is None else log.high_watermark
+
+    @property
+    def noted_end(self) -> int | None:
+        """The high watermark of files that were not read since a clean stop; None if they must be read."""
+        return self._files.noted_end(self) if self.is_unread and not self.replicated else None
 
     @property
     def last_stable_offset(self) -> int:
@@ -255,17 +268,25 @@ class Partition:
                 if log.offline or not is_full(error):
                     raise
                 self._files.disk.on_refused(error)
-        self.leadership = make(self.log_end_offset, self.high_watermark)
+        # with kohort.visibility=flushed more may be committed than is shown
+        end = self.log_end_offset
+        self.leadership = make(end, min(end, max(self.high_watermark, self._told_watermark)))
         self.is_led = True
         self.commit_up_to(self.leadership.replication.high_watermark)
 
     def follow(self, leader_epoch: int) -> None:
         """Take records from another broker's log, or wait for a leader."""
         self._end_leadership()
+        # what is here stays committed, until it is cut
+        end = 0 if self.log is None else self.log.log_end_offset
+        self._told_watermark = min(self._told_watermark, end)
         self._leader_epoch = leader_epoch
 
     def commit_up_to(self, high_watermark: int) -> None:
-        """Let records below the high watermark be read, and tell those who wait for them."""
+        """Let records below the high watermark be read, and tell those who wait for them; with
+        ``kohort.visibility=flushed`` no more than is on the disk, and the rest after the flush.
+        """
+        self._told_watermark = high_watermark
         log = self.log
         if log is not None:
             on_disk = log.recovery_point if log.config.shows_flushed else high_watermark
@@ -306,6 +327,7 @@ class Partition:
         except (CorruptLogError, DataFolderError) as error:
             self._on_damage(error)
             self.check_usable()
+        self._told_watermark = min(self._told_watermark, offset)
 
     def cut_damage(self, then: str, *, now_ms: int) -> None:
         """Truncate the log to its first known damage; ``then`` tells people what follows. For a follower,
@@ -417,6 +439,7 @@ class Partition:
     def _on_growth(self, log: PartitionLog) -> None:
         leadership = self.leadership
         if leadership is None:
+            self.commit_up_to(self._told_watermark)
             return
         leadership.on_append(log.log_end_offset)
         self.commit_up_to(leadership.replication.high_watermark)

@@ -373,9 +373,10 @@ class ReplicaFetcher:
             records = bytes(data.records)
             # where records were deleted the leader's log may begin in the middle of a batch, whose first 8
             # bytes are its base offset: what this log has from there on may be other records, as the leader
-            # knows no epoch that ended before its log begins
-            first = int.from_bytes(records[:8])
-            if first < min(partition.log_end_offset, data.log_start_offset):
+            # knows no epoch that ended before its log begins. An empty log may begin there, too, as that of
+            # a former leader did
+            first, end = int.from_bytes(records[:8]), partition.log_end_offset
+            if first < end and (first < data.log_start_offset or end == partition.log_start_offset):
                 self._truncate_logs([(partition, first, first <= partition.log_start_offset)])
             partition.append_copied(records, now_ms=self._now_ms())
             if self._is_throttled(partition):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 log = logging.getLogger("kohort.broker")
 
 #: Least time between two lines of one trouble while it lasts, in seconds.
 REPEAT_S: Final = 600.0
+
+
+#: Names in a line; the others are counted.
+_MOST_NAMED: Final = 3
+
+
+def name_some(names: Sequence[str]) -> str:
+    """The first of these names, for a line that also tells how many there are."""
+    return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
 
 
 class Trouble:
@@ -48,11 +57,14 @@ class Trouble:
             self._told_s, self._end_is_due = now, True
             self._log.log(self._level, text, *arguments)
 
-    def on_absent(self, text: str) -> None:
-        """It is not, or no more: log the text, and how long it was there."""
+    def on_absent(self, text: str, since_s: float | None = None) -> None:
+        """It is not, or no more: log the text, and for how long it was there, which began when it was noted,
+        or at ``since_s``.
+        """
         if not self.present:
             return
         self.present = False
         if self._end_is_due:
             self._end_is_due = False
-            self._log.log(self._level, "%s, after %.0f s", text, self._now() - self._since_s)
+            since_s = self._since_s if since_s is None else since_s
+            self._log.log(self._level, "%s, after %.0f s", text, self._now() - since_s)

@@ -25,7 +25,7 @@ from ..event_loop.stopwatch import clock
 from ..event_loop.time_slices import Slices
 from ..metrics import ShareCounters, SharePartitionCounters, SharePartitionFigures
 from ..partitions.partition import Partition, Waiter, not_leader
-from .persister import LOST, Persister, ShareKey, told_error
+from .persister import LOST, Persister, ShareKey, StateId, told_error
 from .reading import KeptBatch, measure_wanted, read_wanted
 from .share_events import ShareEvent
 from .share_watch import ShareWatch
@@ -74,13 +74,14 @@ class Given(NamedTuple):
 
 class InFlight(NamedTuple):
     """What is known of a share partition now. ``stalled_ms``: for how long its start offset has stood still,
-    None if it does not stall.
+    None if it does not stall. ``last_delivery``: records that members have for the last time.
     """
 
     topic: str
     partition: int
     records: SharePartition
     stalled_ms: int | None
+    last_delivery: int
 
 
 class Leader(Protocol):
@@ -121,7 +122,7 @@ class LedPartition:
         self._leader = leader
         self._watch = ShareWatch(key.group, partition.topic.name, partition.index)
         self._loop = asyncio.get_running_loop()
-        self._state_epoch = 0
+        self._state = StateId(0)
         self._kept: KeptBatch | None = None
         self._unwritten: list[tuple[StateWrite, Stored]] = []
         # the timer of the next lock, and its time: a handle does not always tell it
@@ -153,12 +154,17 @@ class LedPartition:
             return ()
         return list(self._watch.look(self.records, self.rules.limits, self._now_ms()))
 
+    @property
+    def stalled_ms(self) -> int | None:
+        """Return for how long it has stood still, as of the last look; None if it does not."""
+        return self._watch.stalled_ms(self._now_ms())
+
     def in_flight(self) -> InFlight | None:
         """Return what is known of it now, as of the last look; None while it is loading."""
         if self.records is None:
             return None
-        stalled_ms = self._watch.stalled_ms(self._now_ms())
-        return InFlight(self.partition.topic.name, self.key.number, self.records, stalled_ms)
+        last = self.records.count_on_last_delivery(self.rules.limits)
+        return InFlight(self.partition.topic.name, self.key.number, self.records, self.stalled_ms, last)
 
     def check(self) -> None:
         """Raise KafkaError once this broker does not lead it any more."""
@@ -396,7 +402,7 @@ class LedPartition:
             stored = await self._leader.persister.read(self.key, self.leader_epoch)
             start = stored.start_offset
             if start < 0:
-                start = await self._begin(stored.state_epoch)
+                start = await self._begin(stored.state)
             records = SharePartition(start, stored.batches)
             records.follow_log_start(self.partition.log_start_offset)
         except KafkaError as error:
@@ -411,14 +417,14 @@ class LedPartition:
         self._task = None
         if self.error is None:
             self._leader.counters.load_times.record(clock() - begun_s)
-            self.records, self._state_epoch = records, stored.state_epoch
+            self.records, self._state = records, stored.state
             if records.start_offset > stored.start_offset >= 0 and not records.in_flight[1]:
                 # a write that failed for who led before may be stored, and not counted: no other one follows
                 self._store(records.write_start())
             self.offer()
             self._leader.forget_if_idle(self)
 
-    async def _begin(self, state_epoch: int) -> int:
+    async def _begin(self, state: StateId) -> int:
         """Return where a share partition begins that was never read, by the group's rule. Raises KafkaError.
 
         It is stored before anything is given: after a crash the rule would say a later offset, and skip
@@ -434,7 +440,7 @@ class LedPartition:
         first = self.partition.high_watermark
         if found is not None:
             first = min(found[0], first)
-        await self._leader.persister.write(self.key, state_epoch, self.leader_epoch, first, 0, ())
+        await self._leader.persister.write(self.key, state, self.leader_epoch, first, 0, ())
         return first
 
     def _store(self, write: StateWrite) -> Stored:
@@ -485,7 +491,7 @@ class LedPartition:
                 # the start as it is before these writes count, and what is done above it with all of them
                 await self._leader.persister.write(
                     self.key,
-                    self._state_epoch,
+                    self._state,
                     self.leader_epoch,
                     records.start_offset,
                     records.done_count,

@@ -44,10 +44,19 @@ class ShareKey(NamedTuple):
     number: int
 
 
+class StateId(NamedTuple):
+    """Which state of a share partition is meant. ``epoch`` rises when the state is replaced, and begins anew
+    with a group that was deleted: then ``created_ms`` tells two apart, which is -1 if it is not known.
+    """
+
+    epoch: int
+    created_ms: int = -1
+
+
 class StoredPartition(NamedTuple):
     """What is stored of a share partition; ``start_offset`` is -1 as long as nobody has read it."""
 
-    state_epoch: int
+    state: StateId
     start_offset: int
     batches: Sequence[StateBatch]
 
@@ -62,13 +71,15 @@ class Persister(Protocol):
     async def write(
         self,
         key: ShareKey,
-        state_epoch: int,
+        state: StateId,
         leader_epoch: int,
         start_offset: int,
         done_count: int,
         batches: Sequence[StateBatch],
     ) -> None:
-        """Write what has changed; ``done_count`` are the offsets from ``start_offset`` on that are done."""
+        """Write what has changed in the state that was read; ``done_count`` are the offsets from
+        ``start_offset`` on that are done.
+        """
         ...
 
 

@@ -21,6 +21,7 @@ from ..metrics import ShareCounters, ShareFigures
 from ..partitions.partition import Partition
 from .led_partition import InFlight, LedPartition, Stored
 from .persister import Persister, ShareKey
+from .share_events import ShareLastDelivery
 from .share_watch import ShareHistory
 
 #: Time between two looks at all share partitions, in seconds: what happened, and whether they are still led
@@ -146,7 +147,18 @@ class ShareLeader:
             counters.acquire_times.figures(),
             counters.expired_fetches,
             counters.fetch_percents(),
+            dict(counters.last_deliveries),
+            self._stalled_s(),
         )
+
+    def _stalled_s(self) -> dict[str, float]:
+        """Return for how long the share partition of each group that has stood still for longest has."""
+        found: dict[str, float] = {}
+        for key, led in self._led.items():
+            stalled_ms = led.stalled_ms
+            if stalled_ms is not None:
+                found[key.group] = max(found.get(key.group, 0.0), stalled_ms / 1_000)
+        return found
 
     def find(self, key: ShareKey) -> LedPartition | None:
         """Return a share partition in memory; None if it is not there."""
@@ -260,6 +272,8 @@ class ShareLeader:
 
     def _look_at(self, led: LedPartition) -> None:
         for event in led.look():
+            if isinstance(event, ShareLastDelivery):
+                self.counters.count_last_deliveries(led.key.group, event.records)
             self.history.tell(event)
 
     def _look_some(self, left: list[LedPartition]) -> None:

@@ -10,7 +10,7 @@ from ...client.share_state import PASSING, SharePlace, ShareStateClient
 from ...protocol import ApiKey, KafkaError, SharePartitionKey
 from ...protocol.messages import read_share_group_state, write_share_group_state
 from ...share_partitions import StateBatch, StoredState
-from .persister import ShareKey, StoredPartition
+from .persister import ShareKey, StateId, StoredPartition
 
 #: Share partitions whose keys in writing are remembered.
 _MOST_KEYS: Final = 10_000
@@ -38,7 +38,7 @@ class StatePersister:
         row = rows[SharePlace(key.topic_id, key.number)]
         _check(row.error_code, row.error_message)
         return StoredPartition(
-            row.state_epoch,
+            StateId(row.state_epoch, row.created_ms),
             row.start_offset,
             [
                 StateBatch(first, last, StoredState(state), count)
@@ -49,7 +49,7 @@ class StatePersister:
     async def write(
         self,
         key: ShareKey,
-        state_epoch: int,
+        state: StateId,
         leader_epoch: int,
         start_offset: int,
         done_count: int,
@@ -57,11 +57,12 @@ class StatePersister:
     ) -> None:
         asked = write_share_group_state.PartitionData(
             key.number,
-            state_epoch,
+            state.epoch,
             leader_epoch,
             start_offset,
             done_count,
             [write_share_group_state.StateBatch(*batch) for batch in batches],
+            state.created_ms,
         )
         written = _in_writing(key)
         row = await self._own.answer_one(ApiKey.WRITE_SHARE_GROUP_STATE, *written, asked)

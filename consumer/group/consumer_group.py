@@ -38,8 +38,8 @@ from .member import MOVES, GroupMember, RebalanceUnderWay
 #: A member that has announced its leave reads on for a heartbeat interval of the broker and this long, unless
 #: it sees before that the others are ready: it looks that often, or less often in large groups.
 SLACK_MS = 50.0
-#: After a new epoch heartbeats come this many times as often as the size of the group allows for long, and
-#: each pause is this much longer than the one before.
+#: After a new epoch heartbeats come this many times as often as the size of the group allows for long. When
+#: all have heard of it, each pause is this much longer than the one before.
 MOST_AT_ONCE = 20.0
 GROWTH = 1.1
 LOOK_MS = 50.0
@@ -371,7 +371,7 @@ class ConsumerMembership(GroupMember):
         self._on_response(response, now)
         if gave_up and response.assignment is None:
             # who gets it comes first, in the coordinator too
-            beats.expect_rebalance(now, self._first_pause_ms(), GROWTH)
+            self._expect_assignment(now)
 
     def _gave_up(self, gone: AbstractSet[tuple[UUID, int]]) -> None:
         """The coordinator has the commits of these partitions, and gives them to others."""
@@ -389,14 +389,12 @@ class ConsumerMembership(GroupMember):
     def _on_response(self, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         """Process a response without an error."""
         beats = self._heartbeats
+        beats.interval_ms = self._interval_ms(response.heartbeat_interval_ms)
         if response.member_epoch != self.generation:
             self.generation = response.member_epoch
-            beats.expect_rebalance(now, self._first_pause_ms(), GROWTH)
+            self._expect_assignment(now)
             if self._leaving is None:
                 beats.at_once(now)
-        interval = self._interval_ms(response.heartbeat_interval_ms)
-        if interval != beats.interval_ms:
-            beats.interval_ms = interval
         told_so = self._withdrawn and self._known is not None and not any(self._known[:2])
         if told_so and self._leave_at is None:
             # what is left of the rebalance timeout is for undone records
@@ -437,9 +435,16 @@ class ConsumerMembership(GroupMember):
             round(self._share_of_load()) if self._held and self._share_of_load() else None, longest_ms
         )
 
-    def _first_pause_ms(self) -> float:
-        """The first pause after a new epoch; a member that has nothing takes the group for the largest."""
-        return max(FIRST_PAUSE_MS, self._share_of_load() * MEMBER_MS / MOST_AT_ONCE)
+    def _expect_assignment(self, now: float) -> None:
+        """Send heartbeats often: others are about to give partitions up, and no answer says so.
+
+        Until each of them has heard of the new epoch, the pauses are equal; then they grow. A member that has
+        nothing takes the group for the largest.
+        """
+        members = self._share_of_load()
+        pause_ms = max(FIRST_PAUSE_MS, members * MEMBER_MS / MOST_AT_ONCE)
+        steady_ms = interval_ms(round(members), _LONGEST_SESSION_MS)
+        self._heartbeats.expect_rebalance(now, pause_ms, GROWTH, steady_ms)
 
     def _share_of_load(self) -> float:
         """Members that read the same topics, by the number of their partitions; 0 if that is not known."""

@@ -43,6 +43,7 @@ class Heartbeats:
     _next: float = 0.0
     _pause_ms: float = math.inf
     _growth: float = _GROWTH
+    _grows_at: float = 0.0
     _last_heard: float = 0.0
     _failures: int = 0
 
@@ -62,7 +63,8 @@ class Heartbeats:
         self.under_way = send
         self.generation = generation
         self.sent_at = now
-        self._pause_ms = min(self._growth * self._pause_ms, self.interval_ms)
+        growth = self._growth if now >= self._grows_at else 1.0
+        self._pause_ms = min(growth * self._pause_ms, self.interval_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
@@ -85,9 +87,12 @@ class Heartbeats:
         self.interval_ms = self._pause_ms = interval_ms
         self._next = min(self._next, now + interval_ms)
 
-    def expect_rebalance(self, now: float, pause_ms: float = FIRST_PAUSE_MS, growth: float = _GROWTH) -> None:
-        """Another rebalance, or assignment, is about to follow."""
+    def expect_rebalance(
+        self, now: float, pause_ms: float = FIRST_PAUSE_MS, growth: float = _GROWTH, steady_ms: float = 0.0
+    ) -> None:
+        """Another rebalance, or assignment, is about to follow. Pauses grow after ``steady_ms``."""
         self._pause_ms, self._growth = min(pause_ms, self.interval_ms), growth
+        self._grows_at = now + steady_ms
         self._next = now + self._pause_ms
 
     def at_once(self, now: float) -> None:

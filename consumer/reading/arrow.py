@@ -29,8 +29,6 @@ from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, locate_headers, 
 from .fetched_records import RUN_BYTES, ChunkReader, FetchedBatch
 
 Ints = npt.NDArray[np.int64]
-#: Positions in the data, and sizes, below 0 for null.
-Pieces = tuple[Ints, Ints]
 
 #: Approximate rows of one Arrow batch: Spark takes these fastest.
 ROWS_PER_BATCH = 20_000
@@ -137,31 +135,28 @@ def _arrow_batch(
 ) -> pa.RecordBatch:
     batches = [batch.header for batch in run]
     pieces = [(len(batch.payload), batch.header.record_count) for batch in run]
-    size = sum(length for length, _ in pieces)
-    room, position = _scratch.of(size), 0
-    for batch, (length, _) in zip(run, pieces, strict=True):
-        room[position : position + length] = batch.payload
-        position += length
-    data = memoryview(room)[:size]
+    data = memoryview(run[0].payload) if len(run) == 1 else _join_payloads(run)
     try:
         numbers = np.frombuffer(locate_records(data, 0, pieces), np.int64).reshape(RECORD_NUMBERS, -1)
         later_ms, deltas, key_at, key_size, value_at, value_size, headers_at, ends = numbers
         counts = [count for _, count in pieces]
         offsets = np.repeat([header.base_offset for header in batches], counts) + deltas
         times = np.repeat([header.base_timestamp_ms for header in batches], counts) + later_ms
-        by_broker = np.repeat([header.log_append_time for header in batches], counts)
-        if by_broker.any():
+        by_broker = np.zeros(len(offsets), np.int32)
+        if any(header.log_append_time for header in batches):
+            by_broker = np.repeat([np.int32(header.log_append_time) for header in batches], counts)
             newest = np.repeat([header.max_timestamp_ms for header in batches], counts)
             times = np.where(by_broker, newest, times)
         rows = _rows_between(offsets, start, end)
         count = rows.stop - rows.start
         columns = [
-            *_binary_columns(data, [(key_at[rows], key_size[rows]), (value_at[rows], value_size[rows])]),
+            _binary_array(data, key_at[rows], key_size[rows]),
+            _binary_array(data, value_at[rows], value_size[rows]),
             _constant_array(partition.topic, count),
             pa.array(np.full(count, partition.partition, np.int32)),
             pa.array(offsets[rows]),
             pa.array(times[rows] * _MICROS_PER_MILLI).view(pa.timestamp("us", tz="UTC")),
-            pa.array(by_broker[rows].astype(np.int32)),
+            pa.array(by_broker[rows]),
         ]
         if include_headers:
             columns.append(_header_column(data, headers_at[rows], ends[rows]))
@@ -172,23 +167,35 @@ def _arrow_batch(
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _join_payloads(run: Sequence[FetchedBatch]) -> memoryview:
+    size = sum(len(batch.payload) for batch in run)
+    room, position = _scratch.of(size), 0
+    for batch in run:
+        end = position + len(batch.payload)
+        room[position:end] = batch.payload
+        position = end
+    return memoryview(room)[:size]
+
+
 def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
     first = bisect.bisect_left(offsets, start)
     last = len(offsets) if end is None else bisect.bisect_left(offsets, end)
     return slice(first, max(first, last))
 
 
-def _binary_columns(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
-    """Keys and values, both cut from one array over the raw bytes, so that nothing is copied twice."""
-    if all(not sizes.size or (sizes == sizes[0]).all() for _, sizes in columns):
-        return [_equal_pieces(data, at, int(sizes[0]) if sizes.size else 0) for at, sizes in columns]
-    return _piece_arrays(data, columns)
+def _binary_array(data: memoryview, at: Ints, sizes: Ints) -> pa.Array:
+    """The pieces of ``data`` at these positions, which rise; a size below 0 is null."""
+    if not sizes.size:
+        return pa.array([], pa.binary())
+    if (sizes == sizes[0]).all():
+        return _equal_pieces(data, at, int(sizes[0]))
+    return _varied_pieces(data, at, sizes)
 
 
 def _equal_pieces(data: memoryview, at: Ints, length: int) -> pa.Array:
     """Pieces of one length, all or none of them null."""
     count = len(at)
-    if not count or length < 0:
+    if length < 0:
         return pa.nulls(count, pa.binary())
     ends = np.arange(count + 1, dtype=np.int32) * np.int32(length)
     content = pa.allocate_buffer(count * length)
@@ -200,27 +207,21 @@ def _equal_pieces(data: memoryview, at: Ints, length: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), content])
 
 
-def _piece_arrays(data: memoryview, columns: list[Pieces]) -> list[pa.Array]:
-    """One array per column. Within a row and from row to row the pieces must follow each other."""
-    count = len(columns[0][0])
-    if not count:
-        return [pa.array([], pa.binary()) for _ in columns]
-    bounds = np.empty((count, 2 * len(columns)), np.int32)
-    for nth, (at, sizes) in enumerate(columns):
-        bounds[:, 2 * nth] = at
-        bounds[:, 2 * nth + 1] = at + np.maximum(sizes, 0)
-    size = bounds.size - 1  # every other element is what lies between two pieces
-    raw = pa.py_buffer(data)
-    return [
-        pa.Array.from_buffers(pa.binary(), size, [None, pa.py_buffer(bounds), raw]).take(
-            _index_array(2 * nth, bounds.shape[1], count, sizes < 0)
-        )
-        for nth, (_, sizes) in enumerate(columns)
-    ]
+def _varied_pieces(data: memoryview, at: Ints, sizes: Ints) -> pa.Array:
+    """Pieces of any length: every other element of an array over the raw bytes, so that nothing is copied
+    twice.
+    """
+    bounds = np.empty((len(at), 2), np.int32)
+    bounds[:, 0] = at
+    bounds[:, 1] = at + np.maximum(sizes, 0)
+    raw = pa.Array.from_buffers(
+        pa.binary(), bounds.size - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )
+    return raw.take(_even_indexes(len(at), sizes < 0))
 
 
-def _index_array(first: int, step: int, count: int, null: npt.NDArray[np.bool_]) -> pa.Array:
-    places = np.arange(first, first + step * count, step, dtype=np.int64)
+def _even_indexes(count: int, null: npt.NDArray[np.bool_]) -> pa.Array:
+    places = np.arange(0, 2 * count, 2, dtype=np.int64)
     return pa.array(places, mask=null) if null.any() else pa.array(places)
 
 
@@ -240,7 +241,8 @@ def _header_column(data: memoryview, at: Ints, ends: Ints) -> pa.Array:
         name_at, name_size, content_at, content_size = (
             np.frombuffer(numbers, np.int64).reshape(-1, HEADER_NUMBERS).T
         )
-        names, contents = _piece_arrays(data, [(name_at, name_size), (content_at, content_size)])
+        names = _binary_array(data, name_at, name_size)
+        contents = _binary_array(data, content_at, content_size)
         items = pa.StructArray.from_arrays([_text_array(names), contents], fields=list(_HEADER))
     return pa.ListArray.from_arrays(pa.array(ends_of_rows), items, type=pa.list_(_HEADER))
 

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,7 +18,7 @@ from ...client.waiting import clock_of
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError
 from ..events import EventLog
-from .consumer import CLOSE_TIMEOUT_MS, ShareConsumer, ShareConsumerStatus
+from .consumer import CLOSE_TIMEOUT_MS, CONSUMERS, ShareConsumer, ShareConsumerStatus
 from .locks import already_said, say_once
 from .records import ShareRecord, own_records
 
@@ -60,6 +60,7 @@ class BlockingShareConsumer:
         #: What the loop has handed over, and nobody has got so far.
         self._ahead: deque[ShareRecord] = deque()
         self._process = os.getpid()
+        CONSUMERS.add(self)
 
     def __repr__(self) -> str:
         return f"Blocking{self._consumer!r}"
@@ -115,11 +116,14 @@ class BlockingShareConsumer:
         """Records one by one, until the consumer is closed. Another iteration goes on where one was left."""
         self._require_started()
         ahead = self._ahead
-        with suppress(ConsumerClosedError):
+        with _ended_by_close():
             while ahead or self._fill_ahead(None, None):
                 clock = clock_of(self._require_thread().loop)
                 while ahead:
-                    record = ahead.popleft()
+                    try:
+                        record = ahead.popleft()
+                    except IndexError:  # a close has taken it meanwhile
+                        break
                     if (lock := record.lock) is not None and lock.deadline_ms > clock() * 1000:
                         yield record
                     else:
@@ -128,7 +132,7 @@ class BlockingShareConsumer:
     def batches(self, max_records: int | None = None) -> Iterator[list[ShareRecord]]:
         """As ShareConsumer.batches."""
         self._require_started()
-        with suppress(ConsumerClosedError):
+        with _ended_by_close():
             while batch := self._next_records(max_records, None):
                 yield batch
 
@@ -276,8 +280,12 @@ class BlockingShareConsumer:
     @property
     def state(self) -> ShareConsumerStatus:
         """As ShareConsumer.state."""
-        now, ahead = self._consumer.state, len(self._ahead)
-        return replace(now, locked=now.locked - ahead, buffered=now.buffered + ahead)
+        thread = self._thread
+        if thread is not None and thread.is_alive and not thread.is_current:
+            with suppress(ConsumerClosedError):  # nothing changes it any more
+                # to look sorts in what was said, which only the loop may do
+                return self._run(self._look)
+        return self._state()
 
     def assignment(self) -> frozenset[TopicPartition]:
         """As ShareConsumer.assignment."""
@@ -288,6 +296,20 @@ class BlockingShareConsumer:
         return self._consumer.subscription()
 
     # inside
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: the threads are not there that held the lock, or were to take what was said, and
+        an iteration that goes on hands out no record of the parent's.
+        """
+        self._saying, self._scheduled = threading.RLock(), False
+        self._ahead.clear()
+
+    def _state(self) -> ShareConsumerStatus:
+        now, ahead = self._consumer.state, len(self._ahead)
+        return replace(now, locked=now.locked - ahead, buffered=now.buffered + ahead)
+
+    async def _look(self) -> ShareConsumerStatus:
+        return self._state()
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         """Call a function of the consumer on its loop, and wait for it."""
@@ -326,3 +348,14 @@ class BlockingShareConsumer:
         if not thread.is_alive:
             raise ConsumerClosedError("this consumer has been closed")
         return thread
+
+
+@contextmanager
+def _ended_by_close() -> Iterator[None]:
+    """A close ends an iteration. In a forked child, where it would end as quietly, ForkedError is raised."""
+    try:
+        yield
+    except ForkedError:
+        raise
+    except ConsumerClosedError:
+        pass

@@ -39,11 +39,12 @@ class ShareConsumerConfig(ClientSettings):
         int,
         Row(
             "most records that are locked for this member: those it works on, and those that wait to be "
-            "delivered; brokers before Apache Kafka 4.2 may give more, whole record batches",
+            "delivered. Unless it is set, more than 500 only while it is done with so many in 50 ms. Brokers "
+            "before Apache Kafka 4.2 may give more, whole record batches",
             1,
             MAX_INT,
         ),
-    ] = 500
+    ] = 2_000
     renew_locks: Annotated[
         bool, Row("locks are renewed while records are worked on, up to max_processing_ms")
     ] = True
@@ -63,6 +64,11 @@ class ShareConsumerConfig(ClientSettings):
     def _check_waits(self) -> Self:
         check_fetch_wait(self.fetch_max_wait_ms, self.request_timeout_ms)
         return self
+
+    @property
+    def adapts(self) -> bool:
+        """Whether how many records are locked depends on how quickly they are done with."""
+        return "max_locked_records" not in self.model_fields_set
 
     @property
     def max_response_bytes(self) -> int:

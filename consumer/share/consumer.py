@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from uuid import UUID
+from weakref import WeakSet
 
 from ...client.errors import ConfigError, ConsumerClosedError
 from ...client.pool import SURROUNDINGS
@@ -41,6 +42,16 @@ CLOSE_TIMEOUT_MS = 30_000.0
 _LATE_MS = 3_000.0
 #: A reader that never has to wait lets other tasks run after this long.
 _TURN_S = 0.002
+
+
+class Forked(Protocol):
+    """In a forked child it belongs to the parent."""
+
+    def _leave_to_parent(self) -> None: ...
+
+
+#: Those of this process, and in a forked child those of its parent.
+CONSUMERS: Final[WeakSet[Forked]] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,8 @@ class ShareConsumer:
         self.logged = True
         self.events.listen(lambda event: lines.write_event(event) if self.logged else None)
         self._more = Signal()
+        #: Fires when a flush has its answers: many may wait for theirs at a time.
+        self._answered = Signal()
         self._buffer: deque[ShareRecord] = deque()
         #: No fewer bytes than are buffered.
         self._most_bytes = 0
@@ -137,12 +150,13 @@ class ShareConsumer:
             report=self._publish_event,
             assigned=self._on_assigned,
         )
+        CONSUMERS.add(self)
 
     def __repr__(self) -> str:
-        now = self.state
+        # in any thread: no look at what is locked
+        member = self._member
         return (
-            f"ShareConsumer({self.config.group!r}, epoch {now.epoch}, {now.assigned} partitions, "
-            f"{now.locked} records locked)"
+            f"ShareConsumer({self.config.group!r}, epoch {member.epoch}, {len(member.assignment)} partitions)"
         )
 
     async def __aenter__(self) -> Self:
@@ -212,7 +226,9 @@ class ShareConsumer:
                 task.cancel()
             await self.cluster.close()
             self._locks.end(now_ms(), "the consumer was closed")
+            self._buffer.clear()
             self._more.fire()
+            self._answered.fire()
             self.events.close()
 
     def stop_fetching(self) -> None:
@@ -221,13 +237,16 @@ class ShareConsumer:
 
     async def _give_back(self, drain_ms: float) -> None:
         """Release what was not delivered, and wait for what others work on."""
+        self._release_buffered()
+        until = now_ms() + drain_ms
+        while self._locks.any_held and (left := until - now_ms()) > 0:
+            await self._more.wait(left)
+
+    def _release_buffered(self) -> None:
         while self._buffer:
             record = self._buffer.popleft()
             if record.lock is not None:
                 self._locks.acknowledge(record, AcknowledgeType.RELEASE, now_ms())
-        until = now_ms() + drain_ms
-        while self._locks.any_held and (left := until - now_ms()) > 0:
-            await self._more.wait(left)
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:
@@ -256,17 +275,26 @@ class ShareConsumer:
 
     # records
 
-    def __aiter__(self) -> Self:
-        return self
+    async def __aiter__(self) -> AsyncIterator[ShareRecord]:
+        # a generator: a coroutine for each record would cost as much as all else that is done with it
+        buffer = self._buffer
+        while one := await self.next_records(1, None):
+            yield one[0]
+            clock = self._clock
+            # others have their turn before all are taken, so that a broker works on the next ones meanwhile
+            first = len(buffer) - self._exchange.refill_at
+            for _ in range(first if first > 0 else len(buffer)):
+                if not buffer or (now := clock()) >= self._turn_ends:
+                    break
+                record = buffer.popleft()
+                if not buffer:
+                    self._exchange.wake()
+                if (lock := record.lock) is not None and lock.deadline_ms > now * 1000:
+                    yield record
+                else:
+                    self._refuse_late(record, now * 1000)
 
     async def __anext__(self) -> ShareRecord:
-        if (buffer := self._buffer) and (now := self._clock()) < self._turn_ends:
-            record = buffer.popleft()
-            if not buffer:
-                self._exchange.wake()
-            if (lock := record.lock) is not None and lock.deadline_ms > now * 1000:
-                return record
-            self._refuse_late(record, now * 1000)
         if one := await self.next_records(1, None):
             return one[0]
         raise StopAsyncIteration
@@ -397,11 +425,11 @@ class ShareConsumer:
         default_api_timeout_ms) are left out.
         """
         self._require_own_loop()
-        flush = self._locks.begin_flush()
+        flush = self._locks.begin_flush(self._answered.fire)
         until = now_ms() + (self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
         try:
             while flush.left and self._exchange.runs and not self._closed and (left := until - now_ms()) > 0:
-                await self._more.wait(left)
+                await self._answered.wait(left)
         finally:
             self._locks.flushes.remove(flush)
         return flush.answers
@@ -440,6 +468,9 @@ class ShareConsumer:
     def _on_records(self, records: list[ShareRecord], size: int) -> None:
         self._most_bytes = size + (self._most_bytes if self._buffer else 0)
         self._buffer.extend(records)
+        if self._closing:
+            # of a fetch that was under way: nobody gets them, and the close waits for none of them
+            self._release_buffered()
         self._more.fire()
 
     def _count_buffered(self) -> tuple[int, int]:
@@ -489,6 +520,10 @@ class ShareConsumer:
             "with loop.call_soon_threadsafe(record.accept), or take a BlockingShareConsumer"
         )
 
+    def _leave_to_parent(self) -> None:
+        """In a forked child, whose thread has the number of the parent's, nothing is only noted."""
+        self._thread_id = 0
+
     def _publish_event(self, event: Event) -> None:
         self.events.publish(event)
         if isinstance(event, LockLost):
@@ -505,10 +540,12 @@ class ShareConsumer:
             self._error, self._turn_ends = error, 0.0
             self._publish_event(ConsumerFailed(error))
             self._more.fire()
+            self._answered.fire()
 
 
 def _size_of(record: ShareRecord) -> int:
-    return len(record.value or b"") + len(record.key or b"")
+    size = len(record.value or b"") + len(record.key or b"")
+    return size + sum(len(name) + len(value or b"") for name, value in record.headers)
 
 
 def _check_topics(topics: Iterable[Any]) -> frozenset[str]:
@@ -516,3 +553,12 @@ def _check_topics(topics: Iterable[Any]) -> frozenset[str]:
     if not names or not all(isinstance(topic, str) and topic for topic in names):
         raise ConfigError(f"topics are {names!r}: give the names of one or more")
     return frozenset(names)
+
+
+def _on_forked() -> None:
+    for consumer in CONSUMERS:
+        consumer._leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_on_forked)

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
 from ...client.cluster import Cluster
@@ -27,6 +28,7 @@ from ...protocol import (
     KafkaError,
     KohortError,
     MalformedMessageError,
+    RequestBody,
     TopicPartition,
 )
 from ...protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -41,6 +43,8 @@ from .records import PartitionId, RecordLock, ShareRecord
 from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
 from .verdicts import Gap, Said
 
+T = TypeVar("T")
+
 #: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
 BUSY_WAIT_MS = 100
 #: A fetch acquires no more than it may (KIP-1206); brokers before 4.2 give whole record batches.
@@ -49,6 +53,11 @@ _RECORD_LIMIT = 1
 _RENEWING = 2
 #: A broker answers so when share.renew.acknowledge.enable is off.
 _OFF_FOR_THE_GROUP = "not enabled"
+#: So many are locked unless it is set, and more only while they are done with as quickly as that.
+_USUAL_RECORDS, _AHEAD_MS = 500, 50
+#: So few verdicts do not ride on fetches more often than that: a broker answers such a fetch when it has
+#: stored them, and one without them at once.
+_FEW_VERDICTS, _LINGER_MS = 100, 10
 #: So few are handled before the next request is made; with more, the broker works on it meanwhile.
 _FEW_RECORDS = 16
 _MISSING_TOPIC_MS = 1_000.0
@@ -88,12 +97,34 @@ class _Peer:
     renews: bool | None = None
     failures: int = 0
     task: asyncio.Task[None] | None = None
-    #: Whether the request under way has verdicts, whose answer is waited for at the end.
+    #: Whether a request is under way, and whether it has verdicts, whose answer is waited for at the end.
+    is_asked: bool = False
     carries: bool = False
     #: Records that the fetch under way may bring.
     asked_for: int = 0
-    #: Records of its last answer.
+    #: Offsets that its last answer gave, and what is not taken in so far; it was acquired then at the latest.
     given: int = 0
+    unread: list[tuple[PartitionId, PartitionData, float]] = field(default_factory=list)
+    #: How many may be locked unless it is set; when some were asked for last, and how many that brought.
+    ahead: int = _USUAL_RECORDS
+    fetched_at: float = 0.0
+    brought: int = 0
+    #: When verdicts were sent to it last.
+    told_at: float = -math.inf
+    #: Whether it had records when it was last asked for some, and when it had none (ms).
+    has_records: bool = False
+    empty_at: float = -math.inf
+
+    @property
+    def unread_records(self) -> int:
+        """Number of records that are not taken in so far."""
+        return self.given if self.unread else 0
+
+    def set_pace(self, now: float) -> None:
+        """It is asked for records: how many may be locked depends on how quickly the last ones went."""
+        passed_ms = max(1.0, now - self.fetched_at)
+        self.ahead = max(_USUAL_RECORDS, int(self.brought * _AHEAD_MS / passed_ms))
+        self.fetched_at, self.brought = now, 0
 
 
 @dataclass(slots=True, eq=False)
@@ -137,9 +168,8 @@ class ShareExchange:
     _looked_at: ClusterMetadata | None = None
     _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
-    #: Records that all fetches under way may bring, and whether a broker waits for room that others have.
-    _asked_for: int = 0
-    _turns: bool = False
+    #: The brokers that wait for room, the longest first.
+    _waiting: dict[int, None] = field(default_factory=dict)
     _missing: frozenset[str] = frozenset()
     _error: Exception | None = None
     _over: bool = False
@@ -181,7 +211,8 @@ class ShareExchange:
                 for node, peer in self._peers.items():
                     if node not in nodes:
                         # of a former leader, which may never answer, nothing is taken
-                        self._on_asked(peer, 0)
+                        peer.asked_for = 0
+                        self._pass_room(node)
                 await self._changed.wait()
         finally:
             await self._end_tasks()
@@ -209,9 +240,9 @@ class ShareExchange:
         """Keep the metadata of the topics fresh; until cancelled."""
         failures = 0
         while True:
-            wanted = self.assignment()
+            topics, wanted = self.topics(), self.assignment()
             try:
-                known = await self.cluster.metadata(self.topics())
+                known = await self.cluster.metadata(topics)
                 if ids := {place.topic_id for place in wanted} - {t.topic_id for t in known.topics.values()}:
                     known = await self.cluster.metadata_by_id(ids)
             except ConsumerClosedError:
@@ -222,6 +253,7 @@ class ShareExchange:
                 failures += 1
                 continue
             failures = 0
+            wanted = self.assignment()  # which may have changed meanwhile
             names = {topic.topic_id: name for name, topic in known.topics.items()}
             self._names |= {
                 place: TopicPartition(names[place.topic_id], place.partition)
@@ -229,13 +261,13 @@ class ShareExchange:
                 if place.topic_id in names
             }
             self.named()
-            missing = frozenset(name for name in self.topics() if name not in known.topics)
+            missing = topics - known.topics.keys()
             for name in sorted(missing - self._missing):
                 code = known.errors.get(name, _E.UNKNOWN_TOPIC_OR_PARTITION)
                 self.report(TopicMissing(name, KafkaError(code, f"topic {name!r}")))
             self._missing = missing
             self._look_around()
-            soon = missing or any(self._leader(place) is None for place in wanted)
+            soon = missing or topics != self.topics() or any(self._leader(place) is None for place in wanted)
             await self._look_again.wait(_MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
 
     def name_of(self, place: PartitionId) -> TopicPartition | None:
@@ -282,16 +314,29 @@ class ShareExchange:
         if self._acquired_at.pop(place, None) is not None:
             self._changed.fire()
 
+    @property
+    def refill_at(self) -> int:
+        """With so many records left to be delivered a quick reader lets the next ones be asked for."""
+        ahead = sum(peer.ahead for peer in self._peers.values() if peer.brought)
+        quick = self.config.adapts and ahead > _USUAL_RECORDS
+        return min(self.config.max_locked_records, ahead) // 2 if quick else 0
+
     # one broker
 
     async def _serve(self, node: int, peer: _Peer) -> None:
         """Talk to a broker for as long as it leads something that is assigned, or has given something."""
+        try:
+            await self._take_steps(node, peer)
+        finally:
+            self._pass_room(node)
+
+    async def _take_steps(self, node: int, peer: _Peer) -> None:
         while not self._over and ((places := self._places_at(node)) or peer.session.is_open):
             try:
                 if await self._take_step(node, peer, places):
                     peer.failures = 0
                 else:
-                    await self._due.wait(self._pause_ms(places))
+                    await self._due.wait(self._pause_ms(peer, places))
             except ConsumerClosedError:
                 return
             except KohortError as error:
@@ -327,6 +372,8 @@ class ShareExchange:
         """
         peer.session.on_lost()
         peer.renews = None
+        peer.unread.clear()
+        self._pass_room(node)
         if isinstance(error, KafkaError) and error.code is not _E.SHARE_SESSION_NOT_FOUND:
             return
         for place in [place for place, at in self._acquired_at.items() if at == node]:
@@ -348,9 +395,14 @@ class ShareExchange:
         ]
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
-        if self.reads and wanted and (room := self._room_for(places)) > 0:
+        if self.reads and wanted and (room := self._room_for(node, places)) > 0:
             await self._fetch(node, peer, places, wanted, room)
             return True
+        if peer.unread:
+            self._take_in(node, peer)
+            return True
+        if not wanted:
+            self._pass_room(node)
         since = self.locks.waiting_since(places)
         due = since < math.inf or self.locks.renew_at(places) <= now
         if not session.is_open and due:
@@ -373,26 +425,56 @@ class ShareExchange:
         """Number of brokers among which the room for records is shared."""
         return sum(peer.task is not None and not peer.task.done() for peer in self._peers.values())
 
-    def _room_for(self, places: list[PartitionId]) -> int:
-        """Return how many records to ask for, with those of other brokers no more than max_locked_records."""
-        most = self.config.max_locked_records
-        limit = max(1, most // max(1, self._sharing))
-        room = limit - self.locks.count(places)
+    def _room_for(self, node: int, places: list[PartitionId]) -> int:
+        """Return how many records to ask for, with those of other brokers no more than max_locked_records,
+        and unless that is set no more than the reader is soon done with.
+
+        While others that could take it have waited longer for room, there is none; nor soon after a broker
+        had no record, where others have some.
+        """
+        most, peer = self.config.max_locked_records, self._peers[node]
+        limit = max(1, (min(most, peer.ahead) if self.config.adapts else most) // max(1, self._sharing))
+        unread = peer.unread_records
+        room = limit - self.locks.count(places) - unread
         buffered, size = self.buffered()
-        if size >= self.config.fetch_max_bytes or (room * 2 < limit and buffered):
+        size += sum(len(row.records or b"") for _, row, _ in peer.unread)
+        if size >= self.config.fetch_max_bytes or (room * 2 < limit and buffered) or room * 2 < unread:
+            room = 0
+        if room <= 0 or (now_ms() < peer.empty_at + BUSY_WAIT_MS and self._is_crowded(peer)):
+            self._pass_room(node)
             return 0
-        free = most - self.locks.count(self.locks.held) - self._asked_for
-        self._turns = self._turns or free <= 0 < room
+        free = most - self.locks.count(self.locks.held)
+        free -= sum(each.asked_for + each.unread_records for each in self._peers.values())
+        for other in self._waiting:
+            if other == node:
+                break
+            free -= not self._peers[other].is_asked
+        if free <= 0:
+            self._waiting.setdefault(node)
+            return 0
+        self._waiting.pop(node, None)
         return min(room, free)
 
-    def _pause_ms(self, places: list[PartitionId]) -> float | None:
+    def _pass_room(self, node: int) -> None:
+        """This broker does not wait for room any more."""
+        if node in self._waiting:
+            del self._waiting[node]
+            self.wake()
+
+    def _is_crowded(self, peer: _Peer) -> bool:
+        """Return whether another broker has records for the room that this one asks for."""
+        return self._sharing > self.config.max_locked_records and any(
+            other.has_records for other in self._peers.values() if other is not peer
+        )
+
+    def _pause_ms(self, peer: _Peer, places: list[PartitionId]) -> float | None:
         now, assigned = now_ms(), self.assignment()
         retries = (self._failing_until(place) for place in places if place in assigned)
         at = min(
             self.locks.waiting_since(places) + BUSY_WAIT_MS,
             self.locks.renew_at(places),
             self.locks.over_at(places),
-            *(until for until in retries if until > now),
+            *(until for until in (*retries, peer.empty_at + BUSY_WAIT_MS) if until > now),
         )
         return None if at == math.inf else max(1.0, at - now)
 
@@ -408,12 +490,16 @@ class ShareExchange:
         self, node: int, peer: _Peer, places: list[PartitionId], wanted: list[PartitionId], room: int
     ) -> None:
         config, session, now = self.config, peer.session, now_ms()
-        taken = self.locks.take_waiting(places, now) if session.is_open else {}
-        wait_ms = config.fetch_max_wait_ms
+        wait_ms, lingers_ms = config.fetch_max_wait_ms, peer.told_at + _LINGER_MS - now
+        lingers = bool(room) and lingers_ms > 0 and self.locks.may_linger(places, _FEW_VERDICTS)
+        taken = self.locks.take_waiting(places, now) if session.is_open and not lingers else {}
         left_at = self.locks.waiting_since(places)
         # what was refused as a whole is sent in parts, which do not wait for each other
-        if not room or left_at <= now or (taken and self.locks.flushes):
+        at_once = (taken and self.locks.flushes) or self._is_crowded(peer)
+        if not room or at_once or (left_at <= now and not lingers):
             wait_ms = 0
+        elif lingers:
+            wait_ms = min(wait_ms, math.ceil(lingers_ms))
         elif (
             taken
             or left_at < math.inf
@@ -436,40 +522,30 @@ class ShareExchange:
             topics=topics,
             forgotten_topics_data=forgotten,
         )
-        peer.carries = bool(taken)
-        self._on_asked(peer, room)
+        self._on_sending(peer, taken)
+        if room:
+            peer.set_pace(now)
+        peer.asked_for = room
         try:
-            response = await self.cluster.request(
-                node,
-                ApiKey.SHARE_FETCH,
-                body,
-                channel=Channel.DATA,
-                timeout_ms=config.request_timeout_ms + wait_ms,
-            )
+            timeout_ms = config.request_timeout_ms + wait_ms
+            response = await self._ask(node, peer, body, timeout_ms)
             self._check_session(peer, response.error_code, response.error_message, "ShareFetch")
             self._on_fetched(node, peer, taken, response, now + wait_ms)
         except KohortError as error:
             self._on_refusal(node, taken, error)
             raise
-        except asyncio.CancelledError:
-            # the broker carries it out before what closing sends behind it
-            session.on_answered()
-            raise
         finally:
             peer.carries = False
-            self._on_asked(peer, 0)
-            others_wait, self._turns = self._turns, False
-            if others_wait:
+            peer.asked_for = 0
+            if self._waiting:
                 self.wake()
-        if others_wait:
-            # their turn
-            await asyncio.sleep(0)
         if self.locks.held and not self._renewal_told and self.config.renew_locks:
             await self._tell_renewal(node, peer)
 
-    def _on_asked(self, peer: _Peer, room: int) -> None:
-        self._asked_for += room - peer.asked_for
-        peer.asked_for = room
+    def _on_sending(self, peer: _Peer, taken: dict[PartitionId, list[Said]]) -> None:
+        peer.carries = bool(taken)
+        if taken:
+            peer.told_at = now_ms()
 
     def _on_fetched(
         self,
@@ -479,8 +555,9 @@ class ShareExchange:
         response: ShareFetchResponse,
         due: float,
     ) -> None:
-        """Take in the answers, which leave ``taken``, and records. The response was ``due`` then; it may have
-        come slowly, or long ago, if this process stood still.
+        """Take in the answers, which leave ``taken``, and records, unless many are new: those are taken in
+        while the broker works on the next request. The response was ``due`` then; it may have come slowly, or
+        long ago, if this process stood still.
         """
         now = now_ms()
         peer.given = 0
@@ -497,10 +574,17 @@ class ShareExchange:
                     row.acknowledge_error_message,
                     now,
                 )
-                peer.given += self._on_records(node, place, row, min(now, due))
+                self._on_row(node, peer, place, row, min(now, due))
+        if peer.asked_for:
+            peer.has_records = peer.given > 0
+            peer.empty_at = -math.inf if peer.given else now
+        peer.brought = peer.given
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
         taken.clear()
+        are_new = all(self.locks.are_new(place, row.acquired_records) for place, row, _ in peer.unread)
+        if peer.given <= _FEW_RECORDS or self._over or not are_new:
+            self._take_in(node, peer)
 
     def _check_session(self, peer: _Peer, code: int, message: str | None, api: str) -> None:
         if code:
@@ -541,35 +625,42 @@ class ShareExchange:
             self.report(BrokerUnavailable(f"acknowledging records of {self._shown(place)}", error))
         return self.backoff.delay_ms(count)
 
-    def _on_records(self, node: int, place: PartitionId, row: PartitionData, now: float) -> int:
-        """Take in what was acquired, at this time at the latest; return the number of records."""
+    def _on_row(self, node: int, peer: _Peer, place: PartitionId, row: PartitionData, now: float) -> None:
+        """Note what was acquired, at this time at the latest, or why nothing was."""
         if self._node_of(place) not in (None, node):
             # another broker has come to lead the partition meanwhile
-            return 0
-        name = self._names.get(place)
+            return
         if row.error_code:
             error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
             failing = self._failing[place]
-            if name is not None and failing.code != error.code:
-                self.report(PartitionFailed(name, error))
+            if place in self._names and failing.code != error.code:
+                self.report(PartitionFailed(self._names[place], error))
             failing.code, failing.until = error.code, now + self.backoff.delay_ms(failing.count)
             failing.count += 1
             self._lose_if_gone(node, place, error)
-            return 0
+            return
         self._failing.pop(place, None)
-        if not row.acquired_records:
-            return 0
-        if name is None:
-            raise MalformedMessageError(f"records of {place}, which were not asked for")
-        lock = RecordLock(now, now + self.locks.duration_ms)
-        found = self.reader.read(name.topic, place, lock, row.records or b"", row.acquired_records)
-        if found.damage is not None:
-            self.report(PartitionFailed(name, found.damage))
-        self._acquired_at[place] = node
-        self.locks.take(place, found.records, found.rest, now)
-        if found.records:
-            self.deliver(found.records, found.size)
-        return len(found.records)
+        if row.acquired_records:
+            self._acquired_at[place] = node
+            peer.unread.append((place, row, now))
+            peer.given += sum(part.last_offset - part.first_offset + 1 for part in row.acquired_records)
+
+    def _take_in(self, node: int, peer: _Peer) -> None:
+        """Deliver the records of the last answer."""
+        unread, peer.unread = peer.unread, []
+        for place, row, acquired_ms in unread:
+            if self._acquired_at.get(place) != node:
+                continue  # another broker leads the partition by now
+            name = self._names.get(place)
+            if name is None:
+                raise MalformedMessageError(f"records of {place}, which were not asked for")
+            lock = RecordLock(acquired_ms, acquired_ms + self.locks.duration_ms)
+            found = self.reader.read(name.topic, place, lock, row.records or b"", row.acquired_records)
+            if found.damage is not None:
+                self.report(PartitionFailed(name, found.damage))
+            self.locks.take(place, found.records, found.rest, acquired_ms)
+            if found.records:
+                self.deliver(found.records, found.size)
 
     async def _acknowledge(
         self, node: int, peer: _Peer, places: list[PartitionId], *, closes: bool = False
@@ -580,9 +671,10 @@ class ShareExchange:
         body = ShareAcknowledgeRequest(
             self.config.group, self.member_id, epoch, topics=acknowledged_topics(_ranges(taken))
         )
-        peer.carries = bool(taken)
+        self._on_sending(peer, taken)
         try:
-            response = await self._send_acknowledge(node, body, _CLOSE_MS if closes else None)
+            timeout_ms = _CLOSE_MS if closes else None
+            response = await self._ask(node, peer, body, timeout_ms)
             self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
             if closes:
                 peer.session.on_lost()
@@ -598,12 +690,33 @@ class ShareExchange:
         for place, part in taken.items():
             self.locks.on_answered(place, part, None, now)
 
-    async def _send_acknowledge(
-        self, node: int, body: ShareAcknowledgeRequest, timeout_ms: float | None = None
-    ) -> ShareAcknowledgeResponse:
-        return await self.cluster.request(
-            node, ApiKey.SHARE_ACKNOWLEDGE, body, channel=Channel.DATA, timeout_ms=timeout_ms
-        )
+    async def _ask(
+        self,
+        node: int,
+        peer: _Peer,
+        body: RequestBody[T],
+        timeout_ms: float | None = None,
+    ) -> T:
+        peer.is_asked = True
+        if node in self._waiting:
+            # the answer may take its time: room is for others meanwhile
+            self.wake()
+        try:
+            try:
+                connection = await self.cluster.connect_to(node, Channel.DATA)
+                answer = connection.ask(body, timeout_ms=timeout_ms or self.config.request_timeout_ms)
+                if peer.unread:
+                    # an event loop may write it at the end of its turn
+                    await asyncio.sleep(0)
+            finally:
+                self._take_in(node, peer)
+            return await answer
+        except asyncio.CancelledError:
+            # the broker carries it out before what closing sends behind it
+            peer.session.on_answered()
+            raise
+        finally:
+            peer.is_asked = False
 
     # renewals
 
@@ -646,14 +759,14 @@ class ShareExchange:
     ) -> dict[PartitionId, list[ShareRecord]]:
         """Return what is to be sent again, in parts."""
         said = {
-            place: ranges_of(Gap(r.offset, AcknowledgeType.RENEW, 0.0) for r in part)
+            place: ranges_of([Gap(r.offset, AcknowledgeType.RENEW, 0.0) for r in part])
             for place, part in due.items()
         }
         body = ShareAcknowledgeRequest(
             self.config.group, self.member_id, peer.session.epoch, True, acknowledged_topics(said)
         )
         sent_at = now_ms()
-        response = await self._send_acknowledge(node, body)
+        response = await self._ask(node, peer, body)
         self._check_session(peer, response.error_code, response.error_message, "ShareAcknowledge")
         if response.acquisition_lock_timeout_ms:
             self.locks.duration_ms = float(response.acquisition_lock_timeout_ms)

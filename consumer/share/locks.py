@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ...protocol import AcknowledgeType, ErrorCode, KafkaError, KohortError
+from ...protocol.messages.share_fetch import AcquiredRecords
 from ..events import Event
 from .events import LockLost
 from .records import (
@@ -31,9 +32,13 @@ NOT_LOCKED = frozenset({ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUES
 
 @dataclass(slots=True, eq=False)
 class PendingFlush:
-    """The answers to what was said before a call of ``flush``: None for what counts, else the error."""
+    """The answers to what was said before a call of ``flush``: None for what counts, else the error.
+
+    ``answered`` is called when nothing is left.
+    """
 
     left: set[ShareRecord]
+    answered: Callable[[], None]
     answers: dict[ShareRecord, KohortError | None] = field(default_factory=dict)
 
 
@@ -97,13 +102,21 @@ class Locks:
         if offsets and min(offsets) <= newest:
             self._lose_former(place, offsets, now)
         self._newest[place] = max(newest, max(offsets, default=newest))
-        self._held[place] |= acquired
+        if held := self._held[place]:
+            held |= acquired
+        else:
+            self._held[place] = acquired
         for gap in gaps:
             self._waiting[place].say(gap, now)
         at = now + self.duration_ms * (1 - _LEFT_AT_RENEWAL)
         self._renew_at[place] = min(self._renew_at.get(place, math.inf), at)
         over_at = now + self.duration_ms + _LATE_MS
         self._over_at[place] = min(self._over_at.get(place, math.inf), over_at)
+
+    def are_new(self, place: PartitionId, acquired: Iterable[AcquiredRecords]) -> bool:
+        """Return whether none of these offsets was acquired before: nothing is said of them so far."""
+        newest = self._newest.get(place, -1)
+        return all(part.first_offset > newest for part in acquired)
 
     def _lose_former(self, place: PartitionId, offsets: Set[int], now: float) -> None:
         """These offsets have been acquired again."""
@@ -197,6 +210,8 @@ class Locks:
                 late_ms = 0.0 if lock is None else max(0.0, now - lock.deadline_ms)
                 self._answer([record], LockLostError(f"{_name(record)}: {reason}", late_ms))
             self.report(LockLost(record, record.verdict, late_ms, reason))
+        if records:
+            self.changed()
 
     # what is said
 
@@ -228,19 +243,24 @@ class Locks:
     def _sort_noted(self) -> None:
         if not (noted := self.noted):
             return
-        self.noted, place, passed = [], None, 0
-        for at, record in enumerate(noted):
-            if at < passed or record.lock is None:
-                continue  # sorted in with others, or lost before that
+        self.noted, place, at, count = [], None, 0, len(noted)
+        looked = set[PartitionId]()
+        while at < count:
+            record = noted[at]
+            at += 1
+            if record.lock is None:
+                continue  # lost before that
             if record.place is not place:
                 place = record.place
                 held, said = self._held[place], self._queues[place].begin(self._noted_at)
-                if held and noted[at : at + len(held)] == list(held.values()):
-                    # all that is held, in order, as it is when a reader never waits
-                    passed = at + len(held)
-                    said += held.values()
-                    held.clear()
-                    continue
+                if held and place not in looked and at + len(held) <= count + 1:
+                    looked.add(place)  # once: partitions may take turns, record by record
+                    if noted[at - 1 : at - 1 + len(held)] == list(held.values()):
+                        # all that is held, in order, as it is when a reader never waits
+                        at += len(held) - 1
+                        said += held.values()
+                        held.clear()
+                        continue
             del held[record.offset]
             said.append(record)
 
@@ -256,6 +276,13 @@ class Locks:
         """
         waiting = self._waiting
         return min((waiting[place].since for place in places if place in waiting), default=math.inf)
+
+    def may_linger(self, places: Iterable[PartitionId], few: int) -> bool:
+        """Whether what waits of these partitions is so little that it may wait for more: nobody waits for
+        answers, and nothing was refused.
+        """
+        queues = [queue for place in places if (queue := self._waiting.get(place))]
+        return bool(queues) and not self.flushes and all(queue.is_short(few) for queue in queues)
 
     def take_waiting(
         self, places: Iterable[PartitionId], now: float = math.inf
@@ -317,11 +344,11 @@ class Locks:
             flush.answers.update(dict.fromkeys(answered, error))
             flush.left -= answered
             if answered and not flush.left:
-                self.changed()
+                flush.answered()
 
-    def begin_flush(self) -> PendingFlush:
-        """Begin to wait for the answers to what has been said until now."""
-        flush = PendingFlush(set(self._all_unanswered()))
+    def begin_flush(self, answered: Callable[[], None]) -> PendingFlush:
+        """Begin to wait for the answers to what has been said until now; then ``answered`` is called."""
+        flush = PendingFlush(set(self._all_unanswered()), answered)
         self.flushes.append(flush)
         self.changed()
         return flush
@@ -374,10 +401,12 @@ class Locks:
         return lock.deadline_ms - self.duration_ms * _LEFT_AT_RENEWAL
 
     def on_renewed(self, records: Iterable[ShareRecord], now: float) -> None:
-        """The broker has renewed these locks."""
+        """The broker was asked then to renew these locks, and has not refused. Of a lock that had ended this
+        says nothing: brokers pass over what others have completed meanwhile.
+        """
         fresh: dict[RecordLock, RecordLock] = {}
         for record in records:
-            if record.lock is not None:
+            if record.lock is not None and record.lock.deadline_ms > now:
                 lock = RecordLock(record.lock.acquired_ms, now + self.duration_ms)
                 record.lock = fresh.setdefault(record.lock, lock)
 

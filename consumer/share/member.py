@@ -65,6 +65,8 @@ class ShareMembership:
     epoch: int = JOIN
     assignment: frozenset[PartitionId] = frozenset()
     _tells_topics: bool = True
+    #: Whether the coordinator was asked to take it in, and that has not failed.
+    _joins: bool = False
     _interval_ms: float = 0.0
     _pause_ms: float = _FIRST_PAUSE_MS
     _failures: int = 0
@@ -80,12 +82,14 @@ class ShareMembership:
         """Join, and stay a member; until cancelled. Raises FatalGroupError."""
         while True:
             told, self._tells_topics = self._tells_topics, False
+            self._joins = self.epoch == JOIN
             try:
                 response = await self._send_heartbeat(self.epoch, whole=told)
                 if response.error_code:
                     raise KafkaError(response.error_code, response.error_message or "ShareGroupHeartbeat")
             except KohortError as error:
                 self._tells_topics = True
+                self._joins = False
                 await self._changed.wait(self._on_failure(error))
                 continue
             self._failures = 0
@@ -151,7 +155,7 @@ class ShareMembership:
 
     async def leave(self) -> None:
         """Leave the group, if the coordinator can be reached soon."""
-        if self.epoch != JOIN:
-            self.epoch = JOIN
+        if self.epoch != JOIN or self._joins:
+            self.epoch, self._joins = JOIN, False
             async with asyncio.timeout(_LEAVE_MS / 1000):
                 await self._send_heartbeat(LEAVE, whole=False)

@@ -39,8 +39,14 @@ class Range(NamedTuple):
 Acknowledged = Mapping[PartitionId, Sequence[Range]]
 
 
-def ranges_of(part: Iterable[Said]) -> list[Range]:
+def ranges_of(part: Sequence[Said]) -> list[Range]:
     """Join neighbouring offsets of one verdict. The offsets are distinct, in any order."""
+    if not part:
+        return []
+    offsets, verdicts = [said.offset for said in part], [said.verdict for said in part]
+    newest, oldest, only = max(offsets), min(offsets), verdicts[0]
+    if only is not None and newest - oldest == len(part) - 1 and verdicts.count(only) == len(part):
+        return [Range(oldest, newest, only)]  # as most are
     ranges: list[Range] = []
     first = last = -2
     verdict: AcknowledgeType | None = None

@@ -56,6 +56,10 @@ class VerdictQueue:
     def __bool__(self) -> bool:
         return bool(self._fresh or self._parts)
 
+    def is_short(self, most: int) -> bool:
+        """Whether nothing was refused of what waits, and it is no more than that."""
+        return not self._parts and len(self._fresh) <= most
+
     @property
     def since(self) -> float:
         """Since when something waits that may be sent; for ever if it is to be sent at once."""

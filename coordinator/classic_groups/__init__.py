@@ -10,8 +10,8 @@ from ...protocol.messages.leave_group import LeaveGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.shard import Api, Waits
 from ..groups.groups import GroupKind, Groups
-from . import describe, heartbeat, join, leave, rebalance, sync
-from .group import CLASSIC_TYPE, JOIN, SESSION, SYNC, restore_group
+from . import describe, heartbeat, join, leave, rebalance, static, sync
+from .group import CLASSIC_TYPE, JOIN, RETURN, SESSION, SYNC, restore_group
 
 
 def _store_groups(groups: Groups, records: Sequence[GroupStored], _at: int, _producer_id: int) -> None:
@@ -56,6 +56,7 @@ CLASSIC_GROUPS: Final = GroupKind(
         SESSION: heartbeat.on_session_timer,
         JOIN: rebalance.on_join_timer,
         SYNC: rebalance.on_sync_timer,
+        RETURN: static.write_returned,
     },
     activate=rebalance.activate_groups,
     unload=rebalance.unload_groups,

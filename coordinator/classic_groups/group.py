@@ -24,6 +24,7 @@ CLASSIC_TYPE: Final[GroupType[GroupStored]] = GroupType("classic", GroupState)
 SESSION: Final = "session"
 JOIN: Final = "join"
 SYNC: Final = "sync"
+RETURN: Final = "return"
 
 # plain values: reaching an enum's members costs more than a comparison
 _NONE: Final = ErrorCode.NONE
@@ -92,6 +93,31 @@ class RebalanceTrace:
         return replace(self.causes[0], text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
 
 
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A static member that has returned, until a record says so; ``former`` is what it was before,
+    ``former_leader`` the id of who led.
+    """
+
+    generation: int
+    member_id: str
+    request: Request
+    former: ClassicMember
+    former_leader: str
+
+    def waits_in(self, group: ClassicGroup) -> bool:
+        """Return whether the request still waits for the record. If a rebalance has begun, it is parked in
+        its round.
+        """
+        member = group.members.get(self.member_id)
+        return (
+            member is not None
+            and member.parked_join is self.request
+            and group.state is GroupState.STABLE
+            and group.generation == self.generation
+        )
+
+
 @dataclass(slots=True, eq=False)
 class ClassicGroup:
     """A group that rebalances by JoinGroup and SyncGroup.
@@ -99,7 +125,8 @@ class ClassicGroup:
     ``members`` is in the order of joining; ``pending_join`` has the member ids that were handed out and not
     used yet, ``pending_sync`` the members whose JoinGroup was answered and that have not sent SyncGroup.
     ``subscribed_topics`` is None if unknown; ``settled_members`` is the number of members when the last
-    rebalance ended, ``leaving`` the assignments, by owner, of members removed since.
+    rebalance ended, ``leaving`` the assignments, by owner, of members removed since. ``returned`` are
+    the static members whose return is to be written, and ``return_ms`` is when that was done last.
     """
 
     type: ClassVar[GroupType[object]] = CLASSIC_TYPE
@@ -125,8 +152,10 @@ class ClassicGroup:
     staged_generation: int = -1
     metadata_bytes: int = 0
     settled_members: int = 0
-    leaving: dict[str, bytes] | None = None
+    leaving: dict[str, bytes] = field(default_factory=dict)
     trace: RebalanceTrace | None = None
+    returned: list[Replacement] = field(default_factory=list)
+    return_ms: int = 0
 
     @property
     def all_joined(self) -> bool:
@@ -253,6 +282,7 @@ class ClassicGroup:
             timers.cancel((SESSION, self.group_id, member_id))
         timers.cancel((JOIN, self.group_id))
         timers.cancel((SYNC, self.group_id))
+        timers.cancel((RETURN, self.group_id))
 
     # --- its own ------------------------------------------------------------------------------------------
 
@@ -308,9 +338,9 @@ class ClassicGroup:
         self._count_protocols(protocols, 1)
 
     def rename_member(self, member: ClassicMember, member_id: str) -> None:
-        """Give a static member a new id, at the same place in the order."""
+        """Give a static member a new id; it comes last in the order."""
         old_id = member.member_id
-        self.members = {(member_id if key == old_id else key): value for key, value in self.members.items()}
+        self.members[member_id] = self.members.pop(old_id)
         member.member_id = member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id

@@ -72,7 +72,7 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: ClassicMember,
     """
     if group.trace is None:
         # the rebalance that follows compares with the assignments of this moment
-        group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
+        group.leaving[member.instance_id or member.member_id] = member.assignment
     answer_join_error(shard, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
     answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))

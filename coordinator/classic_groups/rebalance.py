@@ -205,7 +205,7 @@ def _trace_rebalance(shard: GroupShard, group: ClassicGroup, cause: Cause, now_m
     shard.tell(cause.event(RebalanceStarted, group.group_id, group.generation))
     if group.trace is None:
         settled = assignments_by_owner(member for member in group.members.values() if not member.is_new)
-        before, group.leaving = {**settled, **(group.leaving or {})}, None
+        before, group.leaving = {**settled, **group.leaving}, {}
         group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
     else:
         group.trace.add(cause)

@@ -9,8 +9,6 @@ topics (KAFKA-12759).
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
-from functools import partial
 
 from ...protocol import CauseKind, ErrorCode, subscribed_topics
 from ...protocol.messages.join_group import JoinGroupResponse
@@ -18,10 +16,11 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
+from ..engine.timers import TimerKey
 from ..groups.events import Cause, MemberReplaced, quote_text
 from ..groups.groups import CONSUMER, GroupShard
 from ..shared_responses import protocol_told
-from .group import SESSION, ClassicGroup, ClassicMember, live_classic
+from .group import CLASSIC_TYPE, RETURN, SESSION, ClassicGroup, ClassicMember, Replacement, live_classic
 from .members import (
     answer_join,
     answer_join_error,
@@ -36,58 +35,8 @@ from .rebalance import maybe_complete_join, member_list, prepare_rebalance
 #: From this version on a returning leader is told that it leads and that it need not assign (KIP-814).
 _SKIP_ASSIGNMENT_VERSION = 9
 
-
-@dataclass(slots=True)
-class _Replacement:
-    """A replacement whose record is being written. ``former_leader`` is the former leader's id."""
-
-    group_id: str
-    generation: int
-    member_id: str
-    request: Request
-    former: ClassicMember
-    former_leader: str
-
-    def on_settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
-        group = live_classic(shard, self.group_id)
-        member = None if group is None else group.members.get(self.member_id)
-        if (
-            group is None
-            or member is None
-            or member.parked_join is not self.request
-            or group.state is not GroupState.STABLE
-            or group.generation != self.generation
-        ):
-            # a rebalance began meanwhile: the request is parked in its round
-            return
-        if error:
-            answer_join_error(shard, group, member, append_error(error))
-            self._undo_rename(shard, group, member)
-        else:
-            answer_join(shard, group, member, self._make_response(group, member))
-        restart_session(shard, group, member, now_ms)
-
-    def _undo_rename(self, shard: GroupShard, group: ClassicGroup, member: ClassicMember) -> None:
-        _rename_member(shard, group, member, self.former.member_id)
-        group.set_protocols(member, self.former.protocols)
-        member.client_id, member.client_host = self.former.client_id, self.former.client_host
-        member.session_timeout_ms = self.former.session_timeout_ms
-        member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
-
-    def _make_response(self, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-        reply = JoinGroupResponse(
-            generation_id=group.generation,
-            protocol_type=group.protocol_type,
-            protocol_name=protocol_told(self.request.version, group.protocol_name),
-            leader=self.former_leader,
-            member_id=member.member_id,
-        )
-        if self.request.version >= _SKIP_ASSIGNMENT_VERSION:
-            leads = group.leader_id == member.member_id
-            members = member_list(group) if leads else ()
-            leader = group.leader_id or ""
-            reply = reply._replace(leader=leader, skip_assignment=leads, members=members)
-        return reply
+#: Members for each of which the record of a return takes up to 10 us, and others get four times as much.
+MEMBERS_A_MS = 20
 
 
 def replace_static_member(
@@ -113,12 +62,86 @@ def replace_static_member(
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(shard, group, now_ms)
         return
-    changed = group.choose_protocol() != group.protocol_name or _interest_of(group, member) != topics_before
+    chosen = group.protocol_name if member.protocols == former.protocols else group.choose_protocol()
+    changed = chosen != group.protocol_name or _interest_of(group, member) != topics_before
     if group.state is GroupState.STABLE and not changed:
-        made = _Replacement(group.group_id, group.generation, member_id, request, former, former_leader)
-        shard.append(group.group_id, (group.to_record(),), partial(made.on_settled, shard))
+        group.returned.append(Replacement(group.generation, member_id, request, former, former_leader))
+        due_ms = group.return_ms + len(group.members) // MEMBERS_A_MS
+        shard.timers.start((RETURN, group.group_id), due_ms)
+        if due_ms <= now_ms:
+            write_returned(shard, (RETURN, group.group_id), now_ms)
     else:
         prepare_rebalance(shard, group, _cause_of_replacement(member, former, changed=changed), now_ms)
+
+
+def write_returned(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Write a group for the static members that have returned. The record has all members of the group, and
+    thousands may return at once: the next one comes a while later, for all that return until then.
+    """
+    shard.timers.cancel(key)
+    group = live_classic(shard, key[1])
+    assert group is not None, "timers of a group stop when it goes"
+    made, group.returned = [each for each in group.returned if each.waits_in(group)], []
+    if not made:
+        return
+    group.return_ms = now_ms
+
+    def settled(error: ErrorCode, now_ms: int) -> None:
+        group = live_classic(shard, key[1])
+        waiting = [] if group is None else [each for each in made if each.waits_in(group)]
+        if group is None or not waiting:
+            return
+        for each in waiting:
+            _answer_returned(shard, group, each, error, now_ms)
+        if error:
+            _restore_order(shard, group)
+
+    shard.append(group.group_id, (group.to_record(),), settled)
+
+
+def _answer_returned(
+    shard: GroupShard, group: ClassicGroup, made: Replacement, error: ErrorCode, now_ms: int
+) -> None:
+    member = group.members[made.member_id]
+    if error:
+        answer_join_error(shard, group, member, append_error(error))
+        _undo_rename(shard, group, member, made.former)
+    else:
+        answer_join(shard, group, member, _make_response(group, member, made))
+    restart_session(shard, group, member, now_ms)
+
+
+def _restore_order(shard: GroupShard, group: ClassicGroup) -> None:
+    """Put members in the order of the log, in which a load would put them."""
+    stored = shard.state.durable.of_type(CLASSIC_TYPE)[group.group_id]
+    places = {each.member_id: nth for nth, each in enumerate(stored.members)}
+    group.members = dict(sorted(group.members.items(), key=lambda each: places.get(each[0], len(places))))
+
+
+def _undo_rename(
+    shard: GroupShard, group: ClassicGroup, member: ClassicMember, former: ClassicMember
+) -> None:
+    _rename_member(shard, group, member, former.member_id)
+    group.set_protocols(member, former.protocols)
+    member.client_id, member.client_host = former.client_id, former.client_host
+    member.session_timeout_ms = former.session_timeout_ms
+    member.rebalance_timeout_ms = former.rebalance_timeout_ms
+
+
+def _make_response(group: ClassicGroup, member: ClassicMember, made: Replacement) -> JoinGroupResponse:
+    reply = JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=protocol_told(made.request.version, group.protocol_name),
+        leader=made.former_leader,
+        member_id=member.member_id,
+    )
+    if made.request.version >= _SKIP_ASSIGNMENT_VERSION:
+        leads = group.leader_id == member.member_id
+        members = member_list(group) if leads else ()
+        leader = group.leader_id or ""
+        reply = reply._replace(leader=leader, skip_assignment=leads, members=members)
+    return reply
 
 
 def _rename_member(shard: GroupShard, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:

@@ -43,10 +43,13 @@ def refresh_target(changes: Changes) -> None:
     # a time in the future was written before the last start, by a clock that was ahead
     if group.target_ms and 0 <= now_ms - group.target_ms < interval_ms:
         return
-    asked = _ask_assignor(shard, group)
-    failure = group.failure
-    if failure is not None and failure[:2] == (asked.epoch, asked.name) and now_ms < failure.retry_ms:
-        return
+    # thousands of members may send heartbeats until then: none of them may ask about all
+    name, failure = group.assignor(next(iter(state_of(shard).assignors))), group.failure
+    if failure is not None and failure.assignor == name:
+        wait_ms = RETRY_MS if failure.epoch == group.epoch else interval_ms
+        if now_ms - failure.at_ms < wait_ms:
+            return
+    asked = _ask_assignor(shard, group, name)
     if not asked.is_quick:
         group.computing = asked
         shard.command(asked)
@@ -87,9 +90,8 @@ def step_for_failure(asked: ComputeTarget, why: str) -> Step:
     return step
 
 
-def _ask_assignor(shard: GroupShard, group: ConsumerGroup) -> ComputeTarget:
+def _ask_assignor(shard: GroupShard, group: ConsumerGroup, name: str) -> ComputeTarget:
     assignors = state_of(shard).assignors
-    name = group.assignor(next(iter(assignors)))
     # its name may come from a broker with other assignors
     spec = assignors.get(name) or next(iter(assignors.values()))
     members = {}
@@ -144,7 +146,7 @@ def _fail_target(
     shard: GroupShard, group: ConsumerGroup, asked: ComputeTarget, why: str, now_ms: int
 ) -> None:
     text = f"assignor {asked.name} failed, members keep what they have: {quote_text(why)}"
-    group.failure = Failure(asked.epoch, asked.name, now_ms + RETRY_MS, text)
+    group.failure = Failure(asked.epoch, asked.name, now_ms, text)
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     shard.tell(
         AssignorFailed(

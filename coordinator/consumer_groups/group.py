@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -37,8 +36,9 @@ from ..engine.timers import Timers
 from ..groups.events import Cause, OpenRebalance, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
+from ..groups.subscribed_topics import SubscribedTopics, Topic
 from .reconciliation import NEW_MEMBER, is_settled
-from .target import ComputeTarget, Topic
+from .target import ComputeTarget
 
 #: The newest records of a consumer group, by record type and the name in the key.
 ConsumerGroupRecords: TypeAlias = dict[tuple[GroupRecordType, str], GroupRecordValue]
@@ -122,11 +122,11 @@ class Rebalance(OpenRebalance):
 
 
 class Failure(NamedTuple):
-    """An assignor gave no result for an epoch: it is called again at ``retry_ms``."""
+    """An assignor gave no result for an epoch."""
 
     epoch: int
     assignor: str
-    retry_ms: int
+    at_ms: int
     text: str
 
 
@@ -147,16 +147,16 @@ class ConsumerGroup:
     """A group whose members are assigned by the coordinator.
 
     ``owners`` has the member of each partition that is assigned or still to be revoked. ``patterns`` counts
-    the members that subscribe to a regular expression, ``names`` for each topic the members that name it and
-    the expressions in use that match it; ``metadata_bytes`` is the size of all subscriptions. ``unsettled``
-    are members that are not at their target. ``topics_seen`` is the version of the topics that
+    the members that subscribe to a regular expression, ``subscribed`` for each topic the members that name it
+    and the expressions in use that match it, ``votes`` for each assignor the members that name it;
+    ``metadata_bytes`` is the size of all subscriptions. ``unsettled`` are members that are not at their
+    target. ``topics_seen`` is the version of the topics that
     ``metadata_hash`` was last compared with, ``topics_resolved`` that of the last resolution, at
     ``resolved_ms`` with the rights of ``resolver``; ``resolving`` is the one under way. ``too_broad`` are
-    expressions that match more topics than a record has room for, with the error text. ``found`` are the
-    topics of ``names`` that exist, as of the version ``found_seen`` and without ``unfound``, which are still
-    to be looked up; ``found_hash`` is their hash. ``alike`` has the topics of some subscriptions, as of the
-    token ``alike_seen``. ``computing`` is the target that is being computed.
-    ``readers`` has the member of each partition in the targets, None until it is looked up.
+    expressions that match more topics than a record has room for, with the error text. ``alike`` has the
+    topics of some subscriptions, as of the token ``alike_seen``. ``computing`` is the target that is being
+    computed. ``readers`` has the member of each partition in the targets, None until it is looked up.
+    ``told_epoch`` is the target epoch that members who hold heartbeats have heard of.
     """
 
     type: ClassVar[GroupType[object]] = CONSUMER_TYPE
@@ -172,8 +172,9 @@ class ConsumerGroup:
     targets: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     owners: dict[UUID, dict[int, str]] = field(default_factory=dict)
-    names: Counter[str] = field(default_factory=Counter)
+    subscribed: SubscribedTopics = field(init=False)
     patterns: Counter[str] = field(default_factory=Counter)
+    votes: Counter[str] = field(default_factory=Counter)
     unsettled: set[str] = field(default_factory=set)
     topics_seen: object = None
     topics_resolved: object = None
@@ -182,18 +183,18 @@ class ConsumerGroup:
     resolving: Resolution | None = None
     too_broad: dict[str, str] = field(default_factory=dict)
     metadata_bytes: int = 0
-    found: dict[str, Topic] = field(default_factory=dict)
-    found_seen: object = None
-    found_hash: int = 0
-    unfound: set[str] = field(default_factory=set)
     alike: dict[tuple[tuple[str, ...], str], Subscribed] = field(default_factory=dict)
     alike_seen: object = None
     readers: dict[UUID, dict[int, str]] | None = None
+    told_epoch: int = NONE
     settled_members: int = 0
     settled_owners: dict[str, Owned] | None = None
     rebalance: Rebalance | None = None
     computing: ComputeTarget | None = None
     failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        self.subscribed = SubscribedTopics(self.topics)
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -230,25 +231,14 @@ class ConsumerGroup:
         return member.subscribed
 
     def subscribed_topics(self) -> tuple[Mapping[str, Topic], int]:
-        """The topics that members subscribe to and that exist, by name in no order, and their hash. Each is
-        looked up when the first member subscribes to it, and when topics have changed: thousands of members
-        may join and leave at once, with thousands of names each.
-        """
-        version = self.topics.version()
-        if self.found_seen is not version:
-            self.found_seen, self.found, self.found_hash = version, {}, 0
-            self.unfound, self.alike_seen = set(self.names), None
-        for name in self.unfound:
-            topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
-            if topic_id is not None and count is not None:
-                topic = self.found[name] = Topic(topic_id, count)
-                self.found_hash += _topic_hash(name, topic)
-        self.unfound.clear()
-        return self.found, _to_signed(self.found_hash)
+        """The topics that members subscribe to and that exist, by name in no order, and their hash."""
+        if self.subscribed.look_up():
+            self.alike_seen = None
+        return self.subscribed.found, self.subscribed.hash
 
     def assignor(self, default: str) -> str:
         """The assignor that most members name; the default if none does."""
-        votes = Counter(filter(None, (member.metadata.assignor for member in self.members.values())))
+        votes = self.votes
         return max(votes, key=lambda name: (votes[name], name == default, name), default=default)
 
     def taken_numbers(self, member_id: str, topic_id: UUID, numbers: Collection[int]) -> set[int]:
@@ -380,7 +370,7 @@ class ConsumerGroup:
 
     def subscribes_to(self, topic: str) -> bool:
         """Return whether a member reads the topic."""
-        return topic in self.names
+        return topic in self.subscribed.names
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
         """Return when a topic's offset begins to age; None while members may read it."""
@@ -420,19 +410,33 @@ class ConsumerGroup:
                 if not is_settled(member.current, value.epoch)
             }
         elif isinstance(value, TargetAssignment):
-            self.targets[name] = value.partitions
-            self.readers = None
+            self._set_target(name, value.partitions)
         elif isinstance(value, ResolvedRegex):
             self._set_regex(name, value)
         elif kind is _TYPES.MEMBER:
             self._remove_member(name)
         elif kind is _TYPES.TARGET:
-            self.targets.pop(name, None)
-            self.readers = None
+            self._set_target(name, None)
         elif kind is _TYPES.REGEX:
             self._set_regex(name, None)
         elif kind is _TYPES.CURRENT and name in self.members:
             self._set_current(name, NEW_MEMBER)
+
+    def _set_target(self, member_id: str, target: Partitions | None) -> None:
+        before = self.targets.get(member_id, _NOTHING)
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+        if self.readers is None:
+            return
+        for topic_id, numbers in before.items():
+            readers = self.readers.get(topic_id, {})
+            for number in numbers:
+                if readers.get(number) == member_id:
+                    del readers[number]
+        for topic_id, numbers in (target or _NOTHING).items():
+            self.readers.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
 
     def _set_member(self, member_id: str, metadata: MemberMetadata) -> None:
         member = self.members.get(member_id)
@@ -498,12 +502,15 @@ class ConsumerGroup:
             return
         self.alike_seen = None
         if regex in self.patterns:
-            self._count_names(new, 1)
-            self._count_names(old, -1)
+            self.subscribed.count(new, 1)
+            self.subscribed.count(old, -1)
 
     def _count_metadata(self, metadata: MemberMetadata, step: int) -> None:
         self.metadata_bytes += step * subscription_bytes(metadata)
-        self._count_names(metadata.topics, step)
+        self.subscribed.count(metadata.topics, step)
+        if metadata.assignor:
+            self.votes[metadata.assignor] += step
+            self.votes = +self.votes
         regex = metadata.regex
         if not regex:
             return
@@ -512,20 +519,7 @@ class ConsumerGroup:
         if not self.patterns[regex]:
             del self.patterns[regex]
         if was_used is not (regex in self.patterns) and regex in self.regexes:
-            self._count_names(self.regexes[regex].topics, step)
-
-    def _count_names(self, names: Iterable[str], step: int) -> None:
-        for name in names:
-            count = self.names[name] + step
-            if count:
-                if not self.names[name]:
-                    self.unfound.add(name)
-                self.names[name] = count
-                continue
-            del self.names[name]
-            self.unfound.discard(name)
-            if (topic := self.found.pop(name, None)) is not None:
-                self.found_hash -= _topic_hash(name, topic)
+            self.subscribed.count(self.regexes[regex].topics, step)
 
     def _had_partitions(
         self, current: CurrentAssignment, epoch: int, topics: Sequence[CommittedTopic]
@@ -581,17 +575,6 @@ def subscription_bytes(metadata: MemberMetadata) -> int:
 def text_bytes(texts: Iterable[str]) -> int:
     """Return the size of texts in bytes."""
     return sum(len(each.encode(errors="replace")) for each in texts)
-
-
-def _topic_hash(name: str, topic: Topic) -> int:
-    """Hash a topic as it is now. A group's hash is the sum, so that it can follow each of its topics."""
-    told = f"{name}\0{topic.id}\0{topic.partition_count}"
-    return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big")
-
-
-def _to_signed(hash_: int) -> int:
-    """Return the last 64 bits of a hash as a record keeps them."""
-    return (hash_ + 2**63) % 2**64 - 2**63
 
 
 def protocol_of(member: ConsumerGroupMember) -> str:

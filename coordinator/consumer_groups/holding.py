@@ -127,8 +127,12 @@ def answer_soon(shard: GroupShard, group_id: str, member_id: str, now_ms: int) -
         return
     group = live_consumer_group(shard, group_id)
     due_ms = None if group is None else _target_due_ms(shard, group, now_ms)
-    if due_ms is not None and due_ms > now_ms:
+    if group is not None and due_ms is not None and due_ms > now_ms:
         _on_due(shard, group_id, EVERYONE, due_ms)
+        if group.told_epoch == group.target_epoch:
+            return  # they know the target, and thousands may come and go before the next
+    if group is not None:
+        group.told_epoch = group.target_epoch
     computes = due_ms == now_ms
     for each in held:
         member = None if group is None else group.members.get(each)

@@ -144,8 +144,14 @@ def turns_back(shard: GroupShard, group: ConsumerGroup, leaving: list[ConsumerGr
     settings = shard.state.settings
     if settings.group_consumer_migration_policy not in _DOWNGRADES:
         return False
-    stay = [member for member in group.members.values() if member not in leaving]
-    return bool(stay) and all(member.is_classic for member in stay) and len(stay) <= settings.group_max_size
+    gone = {member.member_id for member in leaving}
+    stay = 0
+    for member in group.members.values():
+        if member.member_id not in gone:
+            if not member.is_classic:
+                return False  # as a rule the first, however many members leave one after the other
+            stay += 1
+    return 0 < stay <= settings.group_max_size
 
 
 def downgrade_group(
@@ -158,7 +164,8 @@ def downgrade_group(
     """Turn the members that stay into a classic group, which rebalances if there is a cause."""
     group_id = group.group_id
     forget_group(shard, group_id)
-    stay = [member for member in group.members.values() if member not in leaving]
+    gone = set(leaving)
+    stay = [member for member in group.members.values() if member not in gone]
     names = [name for name, _ in (stay[0].metadata.classic or ClassicMetadata(0, ())).protocols]
     protocol = next((name for name in names if common_protocol([name], group, None)), "")
     stored = GroupStored(

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
-from uuid import UUID
 
 from ...offsets_topic import Partitions
 from ..engine.effects import Command
+from ..groups.subscribed_topics import Topic
 
 if TYPE_CHECKING:
     from ...assignors import Assignor
@@ -28,13 +28,6 @@ OWN: Final = ("uniform", "range")
 #: Partitions, and topics of all members, of the largest group whose target is computed right away: a few
 #: milliseconds.
 _MOST_AT_ONCE: Final = 4_000
-
-
-class Topic(NamedTuple):
-    """An existing topic."""
-
-    id: UUID
-    partition_count: int
 
 
 class TargetMember(NamedTuple):
@@ -50,7 +43,7 @@ class TargetMember(NamedTuple):
 @dataclass(slots=True, eq=False)
 class ComputeTarget(Command):
     """The inputs of a target. ``name`` is the assignor's name, ``spec`` says how to load it; ``renamed`` maps
-    static members that have returned since the request to their new ids.
+    the new ids of static members that have returned since the request to those they had then.
     """
 
     group_id: str
@@ -88,15 +81,15 @@ class ComputeTarget(Command):
 
     def partitions(self, changed: Iterable[tuple[str, Numbers]]) -> dict[str, Partitions]:
         """Convert a result to partitions by member and topic id, under the members' present ids."""
+        present = {asked: now for now, asked in self.renamed.items()}
         return {
-            self.renamed.get(member_id, member_id): {self.topics[name].id: row for name, row in rows.items()}
+            present.get(member_id, member_id): {self.topics[name].id: row for name, row in rows.items()}
             for member_id, rows in changed
         }
 
     def note_rename(self, old: str, new: str) -> None:
         """Note that a static member returned under another id; it gets its predecessor's target."""
-        asked = next((name for name, now in self.renamed.items() if now == old), old)
-        self.renamed[asked] = new
+        self.renamed[new] = self.renamed.pop(old, old)
 
 
 @cache

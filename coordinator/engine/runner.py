@@ -226,7 +226,7 @@ class ShardRunner(Generic[S]):
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _pending: list[Append] = field(default_factory=list)
     _then: list[Callable[[Shard[S], int], None]] = field(default_factory=list)
-    _alarm: asyncio.TimerHandle | None = None
+    _alarm: asyncio.Handle | None = None
     _alarm_ms: int = NEVER
     _flush_due: bool = False
     # the next attempt to load what a full disk kept from being read
@@ -313,8 +313,9 @@ class ShardRunner(Generic[S]):
 
     def step(self, request: Request) -> None:
         """Handle a request and carry out what follows."""
-        self.shard.handle(request, self.clock_ms())
-        self._carry_out()
+        now_ms = self.clock_ms()
+        self.shard.handle(request, now_ms)
+        self._carry_out(now_ms)
 
     def steer(self, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step of the shard that is not a request."""
@@ -361,7 +362,7 @@ class ShardRunner(Generic[S]):
         self.loading = False
         self._loaded.set()
 
-    def _carry_out(self) -> None:
+    def _carry_out(self, now_ms: int = NEVER) -> None:
         shard, awaited = self.shard, False
         for effect in shard.take_effects():
             if type(effect) is Reply:
@@ -390,14 +391,19 @@ class ShardRunner(Generic[S]):
                 self.writes.add(self._flush_appends)
         soonest_ms = shard.timers.soonest_ms
         if soonest_ms < self._alarm_ms:
-            self._set_alarm(soonest_ms)
+            self._set_alarm(soonest_ms, now_ms)
 
-    def _set_alarm(self, deadline_ms: int) -> None:
+    def _set_alarm(self, deadline_ms: int, now_ms: int) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        delay_ms = max(0, deadline_ms - self.clock_ms())
         self._alarm_ms = deadline_ms
-        self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake_up)
+        loop = asyncio.get_running_loop()
+        if deadline_ms == now_ms:
+            # a request has just set it for now: nothing that has arrived could be in time for it
+            self._alarm = loop.call_soon(self._fire_timers, now_ms)
+        else:
+            delay_ms = max(0, deadline_ms - self.clock_ms())
+            self._alarm = loop.call_later(delay_ms / 1000, self._wake_up)
 
     def _wake_up(self) -> None:
         when_read(partial(self._fire_timers, self.clock_ms()))

@@ -30,6 +30,11 @@ _BATCH_VERSION: Final = 8
 _MEMBER_EPOCH_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
 
+#: Offset beside UNSTABLE_OFFSET_COMMIT, where Apache Kafka has -1. librdkafka (2.16) takes it for the
+#: committed one if its assignment has changed since the request: with -1 it would begin at
+#: ``auto.offset.reset``, and with this, its OFFSET_STORED, it asks again.
+_ASK_AGAIN: Final = -1000
+
 
 class FetchTopic(NamedTuple):
     """A topic of a fetch; ``error`` is not 0 if it does not exist. ``present_id`` has the 16 bytes of its id,
@@ -175,12 +180,12 @@ def _fetch_offset(
         return _no_offset(partition, topic.error)
     key = TopicPartition(topic.name, partition)
     if fetch.require_stable and shard.state.durable.is_pending(fetch.group_id, key):
-        return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT, _ASK_AGAIN)
     entry = shard.state.durable.offset(fetch.group_id, key)
     if entry is None or not entry.is_of(topic.present_id):
         return _no_offset(partition)
     return OffsetFetchResponsePartitions(partition, entry.offset, entry.leader_epoch, entry.metadata)
 
 
-def _no_offset(partition: int, error: int = 0) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition, -1, error_code=int(error))
+def _no_offset(partition: int, error: int = 0, offset: int = -1) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition, offset, error_code=int(error))

@@ -13,7 +13,7 @@ from . import delete, describe, heartbeat, kept, offsets
 from .changes import look_for_deleted_topics, start_sessions
 from .commands import DeleteShareState, InitializeShareState
 from .configs import SHARE_CONFIGS
-from .group import RESUME, SESSION, SHARE_TYPE, TOPICS, live_share_group, restore_group
+from .group import MISSING, RESUME, SESSION, SHARE_TYPE, TOPICS, live_share_group, restore_group
 from .shard_state import ShareState, state_of
 
 #: The feature whose level says whether clients may use share groups.
@@ -80,6 +80,7 @@ SHARE_GROUPS: Final = GroupKind(
         SESSION: heartbeat.on_session_timer,
         RESUME: lambda shard, key, now_ms: start_sessions(shard, key[1], now_ms),
         TOPICS: kept.on_topics_timer,
+        MISSING: kept.on_missing_timer,
     },
     activate=_resume_groups,
     unload=_unload_groups,

@@ -27,9 +27,15 @@ def assign_partitions(
     had. Takes time in proportion to members and partitions.
     """
     nth = {topic_id: at for at, topic_id in enumerate(topics)}
-    readers: dict[frozenset[str], list[UUID]] = defaultdict(list)
-    for topic_id in topics:
-        readers[frozenset(m for m, wanted in members.items() if topic_id in wanted)].append(topic_id)
+    of_topic: dict[UUID, list[str]] = {topic_id: [] for topic_id in topics}
+    for member_id, wanted in members.items():
+        for topic_id in wanted:
+            if topic_id in of_topic:
+                of_topic[topic_id].append(member_id)
+    # members are in the same order everywhere
+    readers: dict[tuple[str, ...], list[UUID]] = defaultdict(list)
+    for topic_id, some in of_topic.items():
+        readers[tuple(some)].append(topic_id)
     given: dict[str, set[Place]] = {member_id: set() for member_id in members}
     is_alike = len([each for each in readers if each]) == 1
     for subscribers, own in readers.items():
@@ -44,8 +50,7 @@ def assign_partitions(
                     for topic_id in pool
                     for number in sorted(set(before.get(member, {}).get(topic_id, ())))
                 ]
-                for member in members
-                if member in subscribers
+                for member in subscribers
             }
             _spread_places(places, had, given)
     ids = list(topics)

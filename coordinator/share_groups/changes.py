@@ -70,7 +70,8 @@ class ShareChanges:
         self.put(_TYPES.EPOCH, "", ShareEpoch(group.epoch + 1, group.hash_topics()))
         if not group.members:
             # it may stay for ever, and need not keep all topics as they are now
-            group.topics_seen = group.found_seen = None
+            group.topics_seen = None
+            group.subscribed.let_go()
         self.shard.tell(cause.event(RebalanceStarted, group.group_id, group.epoch))
 
     def refresh_target(self) -> None:

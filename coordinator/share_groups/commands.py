@@ -5,7 +5,7 @@ The owner of the runtime carries these out, and reports the result by the step t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
@@ -20,13 +20,15 @@ StateErrors: TypeAlias = Mapping[tuple[UUID, int], KafkaError]
 @dataclass(slots=True, eq=False)
 class InitializeShareState(Command):
     """Begin the state of share partitions, or replace it: ``topics`` has their start offsets by number, -1
-    for where the group's reset rule says. ``asked_ms`` is the time of the command.
+    for where the group's reset rule says. ``asked_ms`` is the time of the command. Of ``unknown`` topics the
+    group knows no state: if there is one in use, a coordinator was lost before it had noted that.
     """
 
     group_id: str
     state_epoch: int
     topics: Mapping[UUID, Mapping[int, int]]
     asked_ms: int
+    unknown: Collection[UUID] = ()
 
     def failed(self, error: KafkaError) -> StateErrors:
         """The errors if nothing was done."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from ...offsets_topic import (
@@ -30,6 +28,7 @@ from ..engine.timers import Timers
 from ..groups.events import Cause, OpenRebalance, Owned, quote_text
 from ..groups.group_type import GroupType
 from ..groups.groups import CommittedTopic, GroupShard, TopicDirectory
+from ..groups.subscribed_topics import SubscribedTopics, Topic
 
 #: The newest records of a share group, by record type and the member in the key.
 ShareGroupRecords: TypeAlias = dict[tuple[ShareRecordType, str], ShareRecordValue]
@@ -40,6 +39,7 @@ SHARE_TYPE: Final[GroupType[ShareGroupRecords]] = GroupType("share", ShareGroupS
 SESSION: Final = "share session"
 RESUME: Final = "share resume"
 TOPICS: Final = "share topics"
+MISSING: Final = "share missing"
 
 #: The epoch in a heartbeat by which a member leaves.
 LEAVING: Final = -1
@@ -53,13 +53,6 @@ _NO_TOPICS: Final = ShareTopics({}, {}, {})
 _NO_TOPIC: Final = ShareTopic("")
 #: Most partitions in the targets of all members for which an event tells who has what.
 _MOST_TOLD: Final = 10_000
-
-
-class CountedTopic(NamedTuple):
-    """An existing topic that members subscribe to."""
-
-    id: UUID
-    partition_count: int
 
 
 @dataclass(slots=True, eq=False)
@@ -85,11 +78,12 @@ class ShareMember:
 class ShareGroup:
     """A group whose members read the same partitions, record by record.
 
-    ``names`` counts the members that subscribe to each topic, ``metadata_bytes`` is the size of all
+    ``subscribed`` counts the members that subscribe to each topic, ``metadata_bytes`` is the size of all
     subscriptions. ``kept`` are the topics with state at the share coordinators; ``under_way`` has, by topic,
     the newest command about that state whose result is not known. ``topics_seen`` is the version of the
     topics that ``metadata_hash`` was last compared with, ``kept_seen`` the ``kept`` that targets were last
-    compared with. ``found`` are the topics of ``names`` that exist, as of the version ``found_seen``.
+    compared with. ``waiting`` counts heartbeats since it was last looked which partitions have no state, and
+    ``found_before`` the topics that had been found then.
     """
 
     type: ClassVar[GroupType[object]] = SHARE_TYPE
@@ -104,41 +98,36 @@ class ShareGroup:
     targets: dict[str, Partitions] = field(default_factory=dict)
     kept: ShareTopics = _NO_TOPICS
     under_way: dict[UUID, Command] = field(default_factory=dict)
-    names: Counter[str] = field(default_factory=Counter)
+    subscribed: SubscribedTopics = field(init=False)
     metadata_bytes: int = 0
     topics_seen: object = None
     kept_seen: object = None
-    found: dict[str, CountedTopic] = field(default_factory=dict)
-    found_seen: object = None
-    #: ``found`` and ``kept`` for which nothing is to be initialized: that is asked with each heartbeat.
-    complete: tuple[object, object] = (None, None)
+    #: The hash of the subscribed topics, and ``kept``, for which nothing is to be initialized: that is asked
+    #: with each heartbeat.
+    complete: tuple[int, object] = (0, None)
+    waiting: int = 0
+    found_before: int = 0
     rebalance: OpenRebalance | None = None
     settled_members: int = 0
     settled_targets: dict[str, Owned] | None = None
 
-    def subscribed_topics(self) -> Mapping[str, CountedTopic]:
-        """The topics that members subscribe to and that exist, by name."""
-        version = self.topics.version()
-        if self.found_seen is not version:
-            self.found_seen, self.found = version, {}
-            for name in sorted(self.names):
-                topic_id, count = self.topics.id_of_topic(name), self.topics.partition_count_of(name)
-                if topic_id is not None and count is not None:
-                    self.found[name] = CountedTopic(topic_id, count)
-        return self.found
+    def __post_init__(self) -> None:
+        self.subscribed = SubscribedTopics(self.topics)
+
+    def subscribed_topics(self) -> Mapping[str, Topic]:
+        """The topics that members subscribe to and that exist, by name in no order."""
+        self.subscribed.look_up()
+        return self.subscribed.found
 
     def hash_topics(self) -> int:
         """Hash the subscribed topics as they are now; 0 for none."""
-        found = self.subscribed_topics()
-        if not found:
-            return 0
-        told = "\0".join(f"{name}\0{topic.id}\0{topic.partition_count}" for name, topic in found.items())
-        return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
+        self.subscribed.look_up()
+        return self.subscribed.hash
 
     def assignable(self) -> dict[UUID, tuple[int, ...]]:
         """The partitions that may be assigned: of subscribed topics, with state."""
         found = {}
-        for topic in self.subscribed_topics().values():
+        for _, topic in sorted(self.subscribed_topics().items()):
             numbers = self.kept.initialized.get(topic.id, _NO_TOPIC).partitions
             if there := tuple(number for number in numbers if number < topic.partition_count):
                 found[topic.id] = there
@@ -228,7 +217,7 @@ class ShareGroup:
         """Do nothing: only heartbeats show that a member is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
-        return topic in self.names
+        return topic in self.subscribed.names
 
     def offset_age_counts_from(self, _topic: str, _commit_ms: int) -> int | None:
         return None
@@ -242,6 +231,7 @@ class ShareGroup:
             timers.cancel((SESSION, self.group_id, member_id))
         timers.cancel((RESUME, self.group_id))
         timers.cancel((TOPICS, self.group_id))
+        timers.cancel((MISSING, self.group_id))
 
     # --- records ------------------------------------------------------------------------------------------
 
@@ -261,7 +251,7 @@ class ShareGroup:
         elif isinstance(value, ShareTopics):
             self.kept = value
         elif kind is _TYPES.MEMBER and (gone := self.members.pop(member_id, None)) is not None:
-            self._count_names(gone.metadata, -1)
+            self._count_metadata(gone.metadata, -1)
         elif kind is _TYPES.TARGET:
             self.targets.pop(member_id, None)
 
@@ -269,19 +259,16 @@ class ShareGroup:
         member = self.members.get(member_id)
         if member is None:
             self.members[member_id] = ShareMember(member_id, metadata)
+            self._count_metadata(metadata, 1)
         else:
-            self._count_names(member.metadata, -1)
+            # in this order a topic that stays is not looked up again
+            self._count_metadata(metadata, 1)
+            self._count_metadata(member.metadata, -1)
             member.metadata = metadata
-        self._count_names(metadata, 1)
 
-    def _count_names(self, metadata: ShareMemberMetadata, step: int) -> None:
+    def _count_metadata(self, metadata: ShareMemberMetadata, step: int) -> None:
         self.metadata_bytes += step * text_bytes(metadata.topics)
-        for name in metadata.topics:
-            self.names[name] += step
-            if not self.names[name]:
-                del self.names[name]
-        # another set of names: they are looked up again
-        self.found_seen = None
+        self.subscribed.count(metadata.topics, step)
 
 
 def restore_group(group_id: str, records: ShareGroupRecords, topics: TopicDirectory) -> ShareGroup:

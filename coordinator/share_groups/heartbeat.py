@@ -25,7 +25,7 @@ from ..groups.groups import GroupShard
 from .changes import ShareChanges, remove_silent, restart_session
 from .configs import config_of
 from .group import LEAVING, ShareGroup, ShareMember, find_share_group, live_share_group, text_bytes
-from .kept import MOST_TOPICS_BYTES, request_missing, topic_bytes
+from .kept import MOST_TOPICS_BYTES, request_missing, subscribed_bytes, topic_bytes
 
 _JOINING: Final = 0
 #: Most bytes of a subscription: with the lengths of 100,000 names it still fits a record of the log.
@@ -200,16 +200,19 @@ def _check_room(
 
 def _check_topics(group: ShareGroup, names: Sequence[str], known: ShareMember | None) -> None:
     """Raise KafkaError if a subscription, in place of that of ``known``, brings more than a record holds."""
-    had = () if known is None else known.metadata.topics
-    others = {name for name, readers in group.names.items() if readers > (name in had)}
-    if others.issuperset(names):
+    directory, found, readers = group.topics, group.subscribed_topics(), group.subscribed.names
+    new = {name: directory.partition_count_of(name) or 0 for name in names if name not in readers}
+    if not any(new.values()):
         return
-    counts = {name: group.topics.partition_count_of(name) or 0 for name in others.union(names)}
-    size = sum(topic_bytes(name, count) for name, count in counts.items() if count)
+    had = set() if known is None else set(known.metadata.topics).difference(names)
+    gone = {name: found[name].partition_count for name in had if name in found and readers[name] == 1}
+    size = subscribed_bytes(group) - sum(topic_bytes(*each) for each in gone.items())
+    size += sum(topic_bytes(name, count) for name, count in new.items() if count)
     if size > MOST_TOPICS_BYTES:
+        count = group.subscribed.partition_count + sum(new.values()) - sum(gone.values())
         text = (
-            f"The topics of the group's members have {sum(counts.values())} partitions and take {size} "
-            f"bytes: {MOST_TOPICS_BYTES} are taken."
+            f"The topics of the group's members have {count} partitions and take {size} bytes: "
+            f"{MOST_TOPICS_BYTES} are taken."
         )
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 

@@ -20,7 +20,7 @@ from ..groups.events import ShareStateFailed
 from ..groups.groups import Groups, GroupShard
 from .changes import ShareChanges, look_for_deleted_topics
 from .commands import DeleteShareState, InitializeShareState, StateErrors
-from .group import SHARE_TYPE, ShareGroup, find_share_group
+from .group import MISSING, SHARE_TYPE, ShareGroup, find_share_group, live_share_group
 from .shard_state import state_of
 
 #: A step on a shard, given the time in ms.
@@ -33,6 +33,11 @@ _Topics: TypeAlias = Mapping[UUID, ShareTopic]
 MOST_TOPICS_BYTES: Final = 330_000
 _TOPIC_BYTES: Final = 24
 _PARTITION_BYTES: Final = 4
+#: A look for what has no state, and the records that follow, take time in proportion to the topics that
+#: members subscribe to. It waits until so many of these are new, or so many heartbeats have come for each;
+#: after so many ms for each without a heartbeat it waits no longer.
+_WAITS_FOR: Final = 1 / 16
+_PAUSE_MS: Final = 1
 
 
 def topic_bytes(name: str, partition_count: int) -> int:
@@ -40,19 +45,49 @@ def topic_bytes(name: str, partition_count: int) -> int:
     return _TOPIC_BYTES + len(name.encode()) + partition_count * _PARTITION_BYTES
 
 
+def subscribed_bytes(group: ShareGroup) -> int:
+    """Return the bytes that the topics of a group's members take in a record, or some more."""
+    known = group.subscribed
+    return _TOPIC_BYTES * len(known.found) + known.name_bytes + _PARTITION_BYTES * known.partition_count
+
+
 def request_missing(changes: ShareChanges) -> None:
     """Have the partitions of subscribed topics initialized that have no state and for which no command is
     under way. A command without a result counts for ``group.share.initialize.retry.interval.ms``.
+
+    One record has all topics of the group. So where a thousand members subscribe to topics of their own,
+    those of some members are asked for together.
     """
-    group, now_ms = changes.group, changes.now_ms
-    found = group.subscribed_topics()
-    if group.complete[0] is found and group.complete[1] is group.kept:
+    group = changes.group
+    if group.complete[0] == group.hash_topics() and group.complete[1] is group.kept:
         return
+    count = len(group.subscribed_topics())
+    group.waiting += 1
+    if group.waiting + group.subscribed.found_count - group.found_before <= count * _WAITS_FOR:
+        changes.shard.timers.start((MISSING, group.group_id), changes.now_ms + count * _PAUSE_MS)
+    else:
+        _initialize_missing(changes)
+
+
+def on_missing_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Serve the heartbeats that were waiting for others."""
+    group = live_share_group(shard, key[1])
+    assert group is not None, "timers of a group stop when it goes"
+    changes = ShareChanges(shard, group, now_ms)
+    _initialize_missing(changes)
+    changes.commit()
+
+
+def _initialize_missing(changes: ShareChanges) -> None:
+    group, now_ms, timers = changes.group, changes.now_ms, changes.shard.timers
+    found, known = group.subscribed_topics(), group.hash_topics()
+    group.waiting, group.found_before = 0, group.subscribed.found_count
+    timers.cancel((MISSING, group.group_id))
     _forget_settled(changes)
     retry_ms = changes.shard.state.settings.group_share_initialize_retry_interval_ms
     missing: dict[UUID, ShareTopic] = {}
     waits = False
-    for name, topic in found.items():
+    for name, topic in sorted(found.items()):
         has = group.kept.initialized.get(topic.id)
         numbers = set(range(topic.partition_count)).difference(() if has is None else has.partitions)
         if not numbers:
@@ -70,6 +105,8 @@ def request_missing(changes: ShareChanges) -> None:
             changes,
             missing,
             {topic_id: dict.fromkeys(row.partitions, -1) for topic_id, row in missing.items()},
+            # what could not be deleted before goes now
+            unknown=missing.keys() - group.kept.deleting.keys(),
         )
     elif not waits:
         if left_out:
@@ -81,7 +118,7 @@ def request_missing(changes: ShareChanges) -> None:
                     error_code=ErrorCode.RECORD_LIST_TOO_LARGE,
                 )
             )
-        group.complete = found, group.kept
+        group.complete = known, group.kept
 
 
 def _forget_settled(changes: ShareChanges) -> None:
@@ -122,11 +159,16 @@ def _leave_out(group: ShareGroup, missing: dict[UUID, ShareTopic]) -> int:
 
 
 def initialize_state(
-    changes: ShareChanges, topics: _Topics, starts: Mapping[UUID, Mapping[int, int]]
+    changes: ShareChanges,
+    topics: _Topics,
+    starts: Mapping[UUID, Mapping[int, int]],
+    unknown: Collection[UUID] = (),
 ) -> Command:
-    """Initialize partitions, with their start offsets; those that are initialized begin anew."""
+    """Initialize partitions, with their start offsets; those that are initialized begin anew, but for those
+    of ``unknown`` topics that are in use.
+    """
     group = changes.group
-    command = InitializeShareState(group.group_id, group.epoch, starts, changes.now_ms)
+    command = InitializeShareState(group.group_id, group.epoch, starts, changes.now_ms, unknown)
     kept = group.kept
     initializing = dict(kept.initializing)
     for topic_id, topic in topics.items():
@@ -261,6 +303,9 @@ def _take_in(
             if missing := tuple(number for number in row.partitions if number not in has):
                 initializing[topic_id] = row._replace(partitions=missing)
         _put_kept(changes, ShareTopics(initializing, initialized, kept.deleting))
+    if any(group.topics.topic_of_id(topic_id) is None for topic_id in mine):
+        # it was deleted when the log did not have the record yet that names it
+        look_for_deleted_topics(shard, group.group_id, now_ms)
     for (topic_id, number), error in list(errors.items())[:1]:
         what = "deleted" if isinstance(command, DeleteShareState) else "initialized"
         text = f"state of {len(errors)} share partitions was not {what}, such as {number} of {topic_id}"

@@ -9,12 +9,15 @@ from typing import Any
 from .wire import (
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _HQ = Struct(">hq")
@@ -25,7 +28,6 @@ _IQQQQ = Struct(">iqqqq")
 _Q = Struct(">q")
 _QQ = Struct(">qq")
 _QQQQ = Struct(">qqqq")
-_QQQQX = Struct(">qqqqx")
 _QX = Struct(">qx")
 
 
@@ -70,6 +72,7 @@ class SharePartitionInFlight(NamedTuple):
     exhausted: int = 0
     lost_locks: int = 0
     stalled_since_ms: int = -1
+    last_delivery: int = 0
 
 
 class SharePartitionTopic(NamedTuple):
@@ -187,8 +190,17 @@ def _read_response_flexible(
                 raise null_in("DescribeSharePartitionsResponse.deliveries")
             rejected_22, exhausted_23, lost_locks_24, stalled_since_ms_25 = _QQQQ.unpack_from(data, at)
             at += 32
+            last_delivery_26: Any = 0
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag27, start, stop in tags:
+                    if tag27 == 0:
+                        at = start
+                        (last_delivery_26,) = _Q.unpack_from(data, at)
+                        at += 8
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
             item8 = _new(
@@ -205,6 +217,7 @@ def _read_response_flexible(
                     exhausted_23,
                     lost_locks_24,
                     stalled_since_ms_25,
+                    last_delivery_26,
                 ),
             )
             partitions_7.append(item8)
@@ -219,44 +232,44 @@ def _read_response_flexible(
     if topics_4 is None:
         raise null_in("DescribeSharePartitionsResponse.topics")
     size, at, left = read_compact_count(data, at, left, 26, "DescribeSharePartitionsResponse.entries")
-    entries_26: Any = None if size < 0 else []
+    entries_28: Any = None if size < 0 else []
     for _ in range(size):
-        sequence_28, timestamp_ms_29 = _QQ.unpack_from(data, at)
+        sequence_30, timestamp_ms_31 = _QQ.unpack_from(data, at)
         at += 16
-        kind_30, at = read_compact_string(data, at)
-        if kind_30 is None:
+        kind_32, at = read_compact_string(data, at)
+        if kind_32 is None:
             raise null_in("DescribeSharePartitionsResponse.kind")
-        cause_31, at = read_compact_string(data, at)
-        if cause_31 is None:
+        cause_33, at = read_compact_string(data, at)
+        if cause_33 is None:
             raise null_in("DescribeSharePartitionsResponse.cause")
-        member_32, at = read_compact_string(data, at)
-        if member_32 is None:
+        member_34, at = read_compact_string(data, at)
+        if member_34 is None:
             raise null_in("DescribeSharePartitionsResponse.member")
-        topic_name_33, at = read_compact_string(data, at)
-        if topic_name_33 is None:
+        topic_name_35, at = read_compact_string(data, at)
+        if topic_name_35 is None:
             raise null_in("DescribeSharePartitionsResponse.topic_name")
-        (partition_index_34,) = _I.unpack_from(data, at)
+        (partition_index_36,) = _I.unpack_from(data, at)
         at += 4
-        details_35, at = read_compact_string(data, at)
+        details_37, at = read_compact_string(data, at)
         if data[at]:
             at = skip_tags(data, at)
         else:
             at += 1
-        item27 = _new(
+        item29 = _new(
             SharePartitionEvent,
             (
-                sequence_28,
-                timestamp_ms_29,
-                kind_30,
-                cause_31,
-                member_32,
-                topic_name_33,
-                partition_index_34,
-                details_35,
+                sequence_30,
+                timestamp_ms_31,
+                kind_32,
+                cause_33,
+                member_34,
+                topic_name_35,
+                partition_index_36,
+                details_37,
             ),
         )
-        entries_26.append(item27)
-    if entries_26 is None:
+        entries_28.append(item29)
+    if entries_28 is None:
         raise null_in("DescribeSharePartitionsResponse.entries")
     if data[at]:
         at = skip_tags(data, at)
@@ -264,7 +277,7 @@ def _read_response_flexible(
         at += 1
     return _new(
         DescribeSharePartitionsResponse,
-        (throttle_time_ms_1, error_code_2, error_message_3, topics_4, entries_26),
+        (throttle_time_ms_1, error_code_2, error_message_3, topics_4, entries_28),
     ), at
 
 
@@ -291,18 +304,26 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             write_compact_count(out, deliveries_7)
             for item8 in deliveries_7 or ():
                 out += _HQX.pack(item8.delivery_count, item8.records)
-            out += _QQQQX.pack(item4.rejected, item4.exhausted, item4.lost_locks, item4.stalled_since_ms)
+            out += _QQQQ.pack(item4.rejected, item4.exhausted, item4.lost_locks, item4.stalled_since_ms)
+            tags9 = []
+            last_delivery_10 = getattr(item4, "last_delivery", 0)
+            if last_delivery_10 != 0:
+                whole11, out = out, bytearray()
+                out += _Q.pack(last_delivery_10)
+                tags9.append((0, out))
+                out = whole11
+            write_tags(out, tags9)
         out.append(0)
-    entries_9 = body.entries
-    write_compact_count(out, entries_9)
-    for item10 in entries_9 or ():
-        out += _QQ.pack(item10.sequence, item10.timestamp_ms)
-        write_compact_string(out, item10.kind)
-        write_compact_string(out, item10.cause)
-        write_compact_string(out, item10.member)
-        write_compact_string(out, item10.topic_name)
-        out += _I.pack(item10.partition_index)
-        write_compact_string(out, item10.details)
+    entries_12 = body.entries
+    write_compact_count(out, entries_12)
+    for item13 in entries_12 or ():
+        out += _QQ.pack(item13.sequence, item13.timestamp_ms)
+        write_compact_string(out, item13.kind)
+        write_compact_string(out, item13.cause)
+        write_compact_string(out, item13.member)
+        write_compact_string(out, item13.topic_name)
+        out += _I.pack(item13.partition_index)
+        write_compact_string(out, item13.details)
         out.append(0)
     out.append(0)
 

@@ -23,6 +23,7 @@ from .wire import (
     write_tags,
 )
 
+_T = Struct(">?")
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IIQ = Struct(">iiq")
@@ -37,6 +38,7 @@ class PartitionData(NamedTuple):
     start_offset: int = 0
     order: int = -1
     coordinator_epoch: int = -1
+    keeps_state: bool = False
 
 
 class InitializeStateData(NamedTuple):
@@ -103,26 +105,34 @@ def _read_request_flexible(
             at += 16
             order_10: Any = -1
             coordinator_epoch_11: Any = -1
+            keeps_state_12: Any = False
             if data[at]:
                 tags, at = read_tags(data, at)
-                for tag12, start, stop in tags:
-                    if tag12 == 10000:
+                for tag13, start, stop in tags:
+                    if tag13 == 10000:
                         at = start
                         (order_10,) = _Q.unpack_from(data, at)
                         at += 8
                         if at != stop:
                             raise malformed("a tagged field of another length than it says")
-                    elif tag12 == 10001:
+                    elif tag13 == 10001:
                         at = start
                         (coordinator_epoch_11,) = _I.unpack_from(data, at)
                         at += 4
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    elif tag13 == 10002:
+                        at = start
+                        (keeps_state_12,) = _T.unpack_from(data, at)
+                        at += 1
                         if at != stop:
                             raise malformed("a tagged field of another length than it says")
                     at = stop
             else:
                 at += 1
             item6 = _new(
-                PartitionData, (partition_7, state_epoch_8, start_offset_9, order_10, coordinator_epoch_11)
+                PartitionData,
+                (partition_7, state_epoch_8, start_offset_9, order_10, coordinator_epoch_11, keeps_state_12),
             )
             partitions_5.append(item6)
         if partitions_5 is None:
@@ -167,6 +177,12 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                 out += _I.pack(coordinator_epoch_8)
                 tags5.append((10001, out))
                 out = whole9
+            keeps_state_10 = getattr(item4, "keeps_state", False)
+            if keeps_state_10:
+                whole11, out = out, bytearray()
+                out += _T.pack(keeps_state_10)
+                tags5.append((10002, out))
+                out = whole11
             write_tags(out, tags5)
         out.append(0)
     out.append(0)

@@ -11,19 +11,23 @@ from .wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     read_uuid,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _IH = Struct(">ih")
 _II = Struct(">ii")
 _IIX = Struct(">iix")
 _IQ = Struct(">iq")
+_Q = Struct(">q")
 _QQBH = Struct(">qqbh")
 _QQBHX = Struct(">qqbhx")
 
@@ -74,6 +78,7 @@ class PartitionResult(NamedTuple):
     state_epoch: int = 0
     start_offset: int = 0
     state_batches: Sequence[StateBatch] = ()
+    created_ms: int = -1
 
 
 class ReadStateResult(NamedTuple):
@@ -192,8 +197,17 @@ def _read_response_flexible(
                 state_batches_11.append(item12)
             if state_batches_11 is None:
                 raise null_in("ReadShareGroupStateResponse.state_batches")
+            created_ms_17: Any = -1
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag18, start, stop in tags:
+                    if tag18 == 10000:
+                        at = start
+                        (created_ms_17,) = _Q.unpack_from(data, at)
+                        at += 8
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
             item5 = _new(
@@ -205,6 +219,7 @@ def _read_response_flexible(
                     state_epoch_9,
                     start_offset_10,
                     state_batches_11,
+                    created_ms_17,
                 ),
             )
             partitions_4.append(item5)
@@ -244,7 +259,14 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                 out += _QQBHX.pack(
                     item6.first_offset, item6.last_offset, item6.delivery_state, item6.delivery_count
                 )
-            out.append(0)
+            tags7 = []
+            created_ms_8 = getattr(item4, "created_ms", -1)
+            if created_ms_8 != -1:
+                whole9, out = out, bytearray()
+                out += _Q.pack(created_ms_8)
+                tags7.append((10000, out))
+                out = whole9
+            write_tags(out, tags7)
         out.append(0)
     out.append(0)
 

@@ -22,7 +22,7 @@ BYTES: Final = tuple(bytes([number]) for number in range(128))
 malformed = MalformedMessageError
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
-_MAX_STRING: Final = 32_767
+MAX_STRING: Final = 32_767
 #: Most tagged fields of a header or struct; KIPs define five of one so far.
 _MAX_TAGS: Final = 1_000
 #: A varint of Kafka's has five bytes at most.
@@ -166,8 +166,8 @@ def _uuid(raw: bytes) -> UUID:
 def _text(data: Any, at: int, size: int) -> tuple[Any, int]:
     if size < 0:
         return None, at
-    if size > _MAX_STRING:
-        raise MalformedMessageError(f"a string of {size} bytes, {_MAX_STRING} is the most")
+    if size > MAX_STRING:
+        raise MalformedMessageError(f"a string of {size} bytes, {MAX_STRING} is the most")
     return str(data[at : at + size], "utf-8"), at + size
 
 

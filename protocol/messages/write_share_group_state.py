@@ -11,18 +11,22 @@ from .wire import (
     NO_UUID,
     NamedTuple,
     _new,
+    malformed,
     null_in,
     read_compact_count,
     read_compact_string,
+    read_tags,
     read_uuid,
     skip_tags,
     write_compact_count,
     write_compact_string,
+    write_tags,
 )
 
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IIIQ = Struct(">iiiq")
+_Q = Struct(">q")
 _QQBH = Struct(">qqbh")
 _QQBHX = Struct(">qqbhx")
 
@@ -45,6 +49,7 @@ class PartitionData(NamedTuple):
     start_offset: int = 0
     delivery_complete_count: int = -1
     state_batches: Sequence[StateBatch] = ()
+    created_ms: int = -1
 
 
 class WriteStateData(NamedTuple):
@@ -131,8 +136,17 @@ def _read_request_flexible(
                 state_batches_12.append(item13)
             if state_batches_12 is None:
                 raise null_in("WriteShareGroupStateRequest.state_batches")
+            created_ms_18: Any = -1
             if data[at]:
-                at = skip_tags(data, at)
+                tags, at = read_tags(data, at)
+                for tag19, start, stop in tags:
+                    if tag19 == 10000:
+                        at = start
+                        (created_ms_18,) = _Q.unpack_from(data, at)
+                        at += 8
+                        if at != stop:
+                            raise malformed("a tagged field of another length than it says")
+                    at = stop
             else:
                 at += 1
             item6 = _new(
@@ -144,6 +158,7 @@ def _read_request_flexible(
                     start_offset_10,
                     delivery_complete_count_11,
                     state_batches_12,
+                    created_ms_18,
                 ),
             )
             partitions_5.append(item6)
@@ -183,7 +198,14 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                 out += _QQBHX.pack(
                     item6.first_offset, item6.last_offset, item6.delivery_state, item6.delivery_count
                 )
-            out.append(0)
+            tags7 = []
+            created_ms_8 = getattr(item4, "created_ms", -1)
+            if created_ms_8 != -1:
+                whole9, out = out, bytearray()
+                out += _Q.pack(created_ms_8)
+                tags7.append((10000, out))
+                out = whole9
+            write_tags(out, tags7)
         out.append(0)
     out.append(0)
 

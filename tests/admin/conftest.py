@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,6 +18,12 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 from tests.consumer.members import Maker
+
+
+@pytest.fixture
+def new_topic(new_topic: Callable[..., str]) -> Callable[..., str]:
+    """Topics of records of any time: by default a broker deletes old ones, at any moment."""
+    return partial(new_topic, retention_ms="-1")
 
 
 @pytest.fixture

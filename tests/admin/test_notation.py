@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.admin import notation
 from kohort.admin.notation import datetime_ms, duration_ms, moment_ms, span, topic_partitions, utc
 
 HOUR = 3_600_000
@@ -33,7 +34,26 @@ def test_durations(text: str, expected: int) -> None:
     assert duration_ms(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "2", "h", "2 hours", "P", "PT", "P1M", "P1DT", "1h-", "-2h", "2h x"])
+def test_a_long_number_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens a page of the cluster may send one of thousands of digits."""
+    looked_at = list[int]()
+
+    class Counting:
+        def __getattr__(self, name: str) -> object:
+            looked_at.append(0)
+            assert name == "match", "a search begins at every digit anew"
+            return short.match
+
+    short = notation._SHORT
+    monkeypatch.setattr(notation, "_SHORT", Counting())
+    with pytest.raises(ValueError, match="no duration"):
+        duration_ms("9" * 30_000)
+    assert len(looked_at) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2", "h", "2 hours", "P", "PT", "P1M", "P1DT", "1h-", "-2h", "2h x", "9" * 400 + "s"]
+)
 def test_what_is_no_duration_says_what_is(text: str) -> None:
     with pytest.raises(ValueError, match="write 90s, 2h, 1h30m or ISO 8601"):
         duration_ms(text)
@@ -84,6 +104,12 @@ def test_what_is_no_topic_is_refused(text: str) -> None:
 @given(st.integers(0, 253_000_000_000_000))
 def test_what_is_shown_as_a_time_can_be_typed_as_one(timestamp_ms: int) -> None:
     assert datetime_ms(utc(timestamp_ms)) == timestamp_ms
+
+
+@pytest.mark.parametrize("timestamp_ms", [253_402_300_800_000, 2**63 - 1, -(2**63)])
+def test_a_time_that_no_calendar_has_is_a_number(timestamp_ms: int) -> None:
+    """Producers choose the times of their records, and none may keep others from being shown."""
+    assert utc(timestamp_ms) == f"{timestamp_ms} ms"
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,9 @@ def start(bootstrap: str, *words: str) -> tuple[int, list[str], list[str]]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["topics", "list"], ["ApiVersions", "Metadata", "Metadata"]),
-        (["groups", "list"], ["ApiVersions", "Metadata", "Metadata", "ListGroups"]),
+        # the last one asks whether access rules hide some
+        (["topics", "list"], ["ApiVersions", "Metadata", "Metadata", "Metadata"]),
+        (["groups", "list"], ["ApiVersions", "Metadata", "Metadata", "ListGroups", "DescribeCluster"]),
         (["users", "list"], ["ApiVersions", "Metadata", "DescribeUserScramCredentials"]),
         (["quotas", "list"], ["ApiVersions", "Metadata", "DescribeClientQuotas"]),
         (["configs", "list", "--topic", "TOPIC"], ["ApiVersions", "Metadata", "DescribeConfigs"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,31 @@ class TestAStart:
             assert [row.leader_epoch for row in orders.partitions] == [1, 1, 1]
             assert not [each for each in opened if each.startswith("orders")]
             assert offset_at(wire, "orders", LATEST, partition=1, epoch=1).offset == 3
+            assert not [each for each in opened if each.startswith("orders")], "the checkpoint has the end"
+            produce(wire, "orders", batch(1), partition=1)
             assert [each for each in opened if each.startswith("orders")] == ["orders-1"]
+            assert offset_at(wire, "orders", LATEST, partition=1, epoch=1).offset == 4
             assert produce(wire, "orders", batch(1), partition=2).base_offset == 3
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            assert [offset_at(wire, "orders", LATEST, partition=n).offset for n in range(3)] == [3, 3, 4]
+            assert [offset_at(wire, "orders", LATEST, partition=n).offset for n in range(3)] == [3, 4, 4]
+
+    def test_many_partitions_are_taken_up_without_looking_for_garbage(self, tmp_path: Path) -> None:
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            assert create_topic(wire, "orders", 5_000).error_code == ErrorCode.NONE
+        collections: list[str] = []
+
+        def note(phase: str, _: object) -> None:
+            collections.append(phase)
+
+        gc.callbacks.append(note)
+        try:
+            with running_broker(data=tmp_path):
+                count = collections.count("start")
+        finally:
+            gc.callbacks.remove(note)
+        # each partition is more than ten objects, and the collector looks after 700
+        assert count < 30
+        assert gc.isenabled()
 
     def test_after_a_stop_that_was_not_clean_all_are_read_before_anybody_asks(
         self, tmp_path: Path, opened: list[str]
@@ -113,3 +135,16 @@ def test_more_partitions_than_descriptors_are_written_and_read(tmp_path: Path) -
             assert {(row.error_code, row.high_watermark) for row in found} == {(0, 2)}
     finally:
         process.stop()
+
+
+def test_files_that_only_a_newer_version_has_stay_as_they_are(tmp_path: Path) -> None:
+    newer = [tmp_path / "kohort-ledger.json", tmp_path / "kohort-ledger" / "0000.part"]
+    for start in range(2):
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            if not start:
+                create_topic(wire, "orders")
+                newer[1].parent.mkdir()
+                for path in newer:
+                    path.write_bytes(b"of another build")
+            produce(wire, "orders", batch(3))
+    assert [path.read_bytes() for path in newer] == [b"of another build"] * 2

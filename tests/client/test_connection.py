@@ -18,6 +18,8 @@ from kohort.client.metadata import Address
 from kohort.protocol import (
     APIS,
     ApiKey,
+    ErrorCode,
+    KafkaError,
     MalformedMessageError,
     UnsupportedVersionError,
 )
@@ -95,6 +97,25 @@ async def test_many_requests_are_under_way_and_each_gets_its_own_answer() -> Non
         connection = await _open(broker)
         beats = [connection.request(_beat(n), timeout_ms=30_000) for n in range(100)]
         assert [answer.error_code for answer in await asyncio.gather(*beats)] == list(range(100))
+        connection.close()
+
+
+@pytest.mark.parametrize("size", [32_768, 40_000, 70_000])
+@pytest.mark.parametrize("highest", [3, 4])
+async def test_a_name_that_is_too_long_for_the_protocol_is_told_and_not_sent(size: int, highest: int) -> None:
+    versions = {ApiKey.HEARTBEAT: (0, highest), ApiKey.API_VERSIONS: (0, 3)}
+    async with FakeBroker(versions) as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda request: _answered(len(request.group_id))
+        connection = await _open(broker)
+        for characters in ("x" * size, "ä" * (size // 2)):
+            with pytest.raises(
+                KafkaError, match=f"{size:,} bytes: names and values have 32,767 at"
+            ) as caught:
+                await connection.request(_beat()._replace(group_id=characters), timeout_ms=30_000)
+            assert caught.value.code is ErrorCode.INVALID_REQUEST
+            assert len(str(caught.value)) < 200
+        answer = await connection.request(_beat()._replace(group_id="x" * 32_767), timeout_ms=30_000)
+        assert answer.error_code == 32_767, "the connection is as it was"
         connection.close()
 
 

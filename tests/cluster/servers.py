@@ -83,6 +83,16 @@ class ZooKeeper:
         _run("stop", str(self.port))
 
 
+def require() -> None:
+    """Skip the test where no server can be started."""
+    tool = script("zookeeper")
+    try:
+        tool.java()
+        tool.install()
+    except SystemExit as missing:
+        pytest.skip(str(missing))
+
+
 @contextmanager
 def zookeeper(servers: int = 1, *settings: str) -> Iterator[ZooKeeper]:
     running = ZooKeeper(servers, *settings)

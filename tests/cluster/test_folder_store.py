@@ -117,6 +117,9 @@ def test_a_step_that_cannot_be_written_is_not_done(tmp_path: Path, monkeypatch: 
             )
     assert (store.children(TOPICS), store.children(DELETED_TOPICS), fired) == (["kept"], [], [])
     assert FolderStore(tmp_path).children(TOPICS) == ["kept"]
+    store.commit_now(Create(topic_path("next"), ORDERS))
+    again = FolderStore(tmp_path)
+    assert (again.children(TOPICS), again.children(DELETED_TOPICS)) == (["kept", "next"], [])
 
 
 def test_what_no_file_holds_and_what_two_files_hold_is_refused(tmp_path: Path) -> None:

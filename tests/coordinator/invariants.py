@@ -35,7 +35,7 @@ def check_invariants(shard: GroupShard) -> None:
         if group.state is GroupState.STABLE:
             stored = shard.state.durable.of_type(CLASSIC_TYPE)[group.group_id]
             assert stored.generation == group.generation, "Stable, but its generation is not durable"
-            if not shard.is_busy(group.group_id):
+            if not shard.is_busy(group.group_id) and not group.returned:
                 live = group.to_record()._replace(state_timestamp_ms=stored.state_timestamp_ms)
                 assert live == stored, "what a Stable group is in memory is not what a load would make of it"
     for key in shard.timers._by_key:

@@ -34,7 +34,7 @@ async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[C
     folder = DataFolder.open(tmp_path)
     logs = {
         partition: folder.open_log(topic, partition, LogConfig(), now_ms=START_MS)
-        for topic, partition, _ in folder.partitions()
+        for topic, partition in folder.partitions()
         if topic == "__consumer_offsets"
     }
     notes: list[CoordinatorEvent] = []

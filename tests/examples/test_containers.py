@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
@@ -14,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 
+from kohort.cli import _make_parser
 from kohort.producer import BlockingProducer
 from tests.ports import free_port
 from tests.test_dashboards import check, of_brokers
@@ -120,6 +123,38 @@ def test_compose_waits_for_what_it_starts_and_gives_it_time_to_end() -> None:
     # 36 s in the worst case: docs/service.md
     assert int(services["service"]["stop_grace_period"].removesuffix("s")) > 36
     assert {each["image"] for each in services.values()} == {"kohort"}
+
+
+def instructions(file: Path) -> list[tuple[str, str]]:
+    """The instructions of a Containerfile, each with its words in one line."""
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    whole = "\n".join(lines).replace("\\\n", " ").splitlines()
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in whole if line)]
+
+
+@pytest.mark.parametrize(
+    ("file", "context"), [(ROOT / "Containerfile", ROOT), (FOLDER / "Containerfile", FOLDER)]
+)
+def test_files_stages_and_commands_of_a_containerfile_are_there(file: Path, context: Path) -> None:
+    stages, made = set(), {"dist"}  # make dist writes it
+    for word, rest in instructions(file):
+        if word == "FROM":
+            image, _, stage = rest.partition(" AS ")
+            stages.add(stage)
+            assert re.fullmatch(r"kohort|docker\.io/library/python:3\.(11|12|13|14)(-slim)?", image)
+        for source in re.findall(r"--mount=type=bind,source=([^,]+)", rest):
+            assert source in made or (context / source).exists()
+        assert set(re.findall(r"from=([^,]+)", rest)) <= stages
+        if word == "COPY":
+            assert all((context / name).exists() for name in rest.split()[:-1])
+    named = dict(instructions(file))
+    if "ENTRYPOINT" in named:
+        (program,) = json.loads(named["ENTRYPOINT"])
+        assert program in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+        health = json.loads(named["HEALTHCHECK"].partition("CMD ")[2])
+        assert health[0] == program
+        for words in (json.loads(named["CMD"]), health[1:]):
+            assert _make_parser(words).parse_args(words).command == words[0]
 
 
 def manifests() -> dict[str, dict[str, Any]]:

@@ -111,7 +111,9 @@ class Steps:
         self._turn_began = self.count
 
     def _called(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        if not frame.f_globals.get("__name__", "").startswith(_MODULES):
+        # turns that wait for another thread are no work
+        is_own = frame.f_code in (Steps._next_turn.__code__, Steps._turned.__code__)
+        if is_own or not frame.f_globals.get("__name__", "").startswith(_MODULES):
             return None
         self.count += 1
         return self._ran

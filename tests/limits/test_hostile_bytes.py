@@ -104,7 +104,7 @@ def _records() -> bytes:
     return bytes(build_batch(rows, timestamp_ms=1))
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(0.4)
 @pytest.mark.parametrize("variant", VARIANTS)
 @hostile
 @seeds
@@ -204,7 +204,7 @@ def logins(tmp_path_factory: pytest.TempPathFactory) -> _Logins:
     return _Logins(tmp_path_factory.mktemp("keys"))
 
 
-@pytest.mark.slow(5)
+@pytest.mark.slow(0.4)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_damaged_messages_of_a_login_are_refused_without_a_word_in_the_log(
     mechanism: str, logins: _Logins, caplog: pytest.LogCaptureFixture

@@ -125,7 +125,12 @@ def test_a_file_that_nobody_has_any_more_gives_its_descriptor_back(
     assert (len(shared), held(tmp_path)) == (3, {"0", "1", "2"})
     del files[1]
     gc.collect()
-    assert (len(shared), held(tmp_path)) == (2, {"0", "2"})
+    # logs of tests before, of which garbage is made here, may open a file at their end
+    known = [ref() for ref in shared._holders]
+    assert [
+        each for each in known if not isinstance(each, OsFile) or each.path.startswith(str(tmp_path))
+    ] == files
+    assert held(tmp_path) == {"0", "2"}
 
 
 def test_where_others_have_taken_the_rest_a_log_file_gives_its_own(

@@ -21,7 +21,7 @@ def open_all(folder: DataFolder) -> dict[TopicPartition, PartitionLog]:
         TopicPartition(topic, partition): committed(
             folder.open_log(topic, partition, LogConfig(), now_ms=NOW_MS)
         )
-        for topic, partition, _ in folder.partitions()
+        for topic, partition in folder.partitions()
     }
 
 

@@ -105,6 +105,11 @@ def test_a_newer_epoch_begins_at_zero_and_ends_the_older() -> None:
     assert producers.duplicate_of(header(1, 1)) is None
 
 
+def oldest_in(producers: Producers) -> int | None:
+    found = producers.oldest_open
+    return None if found is None else found.producer_id
+
+
 def test_transactions_are_open_from_their_first_record_to_their_marker() -> None:
     producers = wrote(
         header(1, 0, offset=5, producer_id=1, transactional=True),
@@ -112,9 +117,12 @@ def test_transactions_are_open_from_their_first_record_to_their_marker() -> None
         header(1, 1, offset=7, producer_id=1, transactional=True),
     )
     assert producers.first_open_offset == 5
+    assert oldest_in(producers) == 1
     producers.note(marker_header(1, 8), Marker(committed=True, coordinator_epoch=3), NOW_MS)
     assert producers.first_open_offset == 6
+    assert oldest_in(producers) == 2
     producers.note(marker_header(2, 9), Marker(committed=False, coordinator_epoch=3), NOW_MS)
+    assert oldest_in(producers) is None
     assert producers.first_open_offset is None
 
 

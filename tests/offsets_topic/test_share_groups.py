@@ -104,14 +104,9 @@ GOLDEN: dict[str, tuple[ShareGroupRecord, bytes, bytes | None]] = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_writes_the_bytes_that_kafka_writes(name: str) -> None:
+def test_writes_and_reads_the_bytes_that_kafka_writes(name: str) -> None:
     record, key, value = GOLDEN[name]
     assert encode(record) == (key, value)
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_reads_the_bytes_that_kafka_writes(name: str) -> None:
-    record, key, value = GOLDEN[name]
     assert decode(key, value) == record
 
 

@@ -255,7 +255,7 @@ def test_the_offsets_of_apache_kafka_are_loaded(tmp_path: Path) -> None:
     folder = DataFolder.open(tmp_path)
     logs = {
         partition: folder.open_log(topic, partition, LogConfig(), now_ms=NOW_MS)
-        for topic, partition, _ in folder.partitions()
+        for topic, partition in folder.partitions()
         if topic == "__consumer_offsets"
     }
     store = OffsetsStore(logs)

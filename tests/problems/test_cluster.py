@@ -20,12 +20,8 @@ def told(*brokers: BrokerSeen, partitions: Sequence[PartitionSeen] = (), control
 
 def test_nothing_is_wrong_with_a_whole_cluster_and_what_is_not_known_is_no_problem() -> None:
     whole = PartitionSeen("orders", 0, 1, [1, 2], [2, 1], 2)
-    assert (
-        told(
-            BrokerSeen(1), BrokerSeen(2, None, False, 90 * GIB, 100 * GIB, NOW_S + SOON_S), partitions=[whole]
-        )
-        == []
-    )
+    well = BrokerSeen(2, None, False, False, 90 * GIB, 100 * GIB, NOW_S + SOON_S)
+    assert told(BrokerSeen(1), well, partitions=[whole]) == []
 
 
 def test_partitions_without_a_leader_or_replicas_are_told_by_name_and_by_the_broker_that_lacks_them() -> None:
@@ -54,12 +50,13 @@ def test_a_broker_that_does_not_answer_its_disk_and_the_controller() -> None:
     assert told(
         BrokerSeen(1, "Connection refused"),
         BrokerSeen(2, disk_failing=True, free_bytes=10 * GIB, total_bytes=100 * GIB),
-        BrokerSeen(3, free_bytes=10 * GIB - 1, total_bytes=100 * GIB),
+        BrokerSeen(3, disk_hanging=True, free_bytes=10 * GIB - 1, total_bytes=100 * GIB),
         controller="there is no active controller",
     ) == [
         "NotOneController, cluster: there is no active controller",
         "BrokerDown, broker 1: it is registered and does not answer: Connection refused",
         "DiskRefusesWrites, broker 2: its disk is full or fails: it takes no writes",
+        "DiskHangs, broker 3: writes or flushes of its disk do not return",
         "DiskFills, broker 3: its disk has 10% free (10.00 of 100.00 GiB)",
     ]
 

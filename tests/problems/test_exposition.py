@@ -32,6 +32,19 @@ def told(text: str, before: str | None = None) -> list[tuple[str, str, str]]:
     [
         (["kohort_log_dir_failing 1"], "DiskRefusesWrites", "", "it takes no writes"),
         (
+            ["kafka_server_replicamanager_partitionswithlatetransactionscount 2"],
+            "TransactionHangs",
+            "",
+            "2 of its partitions have a transaction open for too long: `kohort transactions abort`",
+        ),
+        (
+            ['kohort_share_group_stalled_seconds{group="queue"} 75.5'],
+            "SharePartitionStalls",
+            "group queue",
+            "share partitions have records in flight and no progress for 76 s",
+        ),
+        (["kohort_log_dir_hanging_seconds 12.4"], "DiskHangs", "", "has not returned for 12 s"),
+        (
             [
                 f"kohort_log_dir_{name}_bytes {n}"
                 for name, n in (("free", 1e9), ("total", 1e10), ("low", 2e9))
@@ -135,6 +148,7 @@ def test_each_metric_that_tells_of_a_problem_gives_it(
     "text",
     [
         "kohort_log_dir_failing 0",
+        "kohort_log_dir_hanging_seconds 0",
         "kohort_log_dir_free_bytes 9\nkohort_log_dir_total_bytes 10\nkohort_log_dir_low_bytes 0",
         "process_open_fds 800\nprocess_max_fds 1000",
         "kohort_zookeeper_connected 1",
@@ -155,6 +169,10 @@ def test_what_should_not_grow_is_told_when_it_has_grown_since_the_earlier_look()
     assert told(name % ("bill", 4) + name % ("ship", 1), before) == grown
     assert told(before, before) == []
     assert told(name % ("bill", 2), before) == grown, "it was started again"
+    last = 'kohort_share_group_last_deliveries_total{group="queue"} 2'
+    assert told(last, last.replace(" 2", " 0")) == [
+        ("LastDeliveries", "", "2 records of share groups were given out for the last time lately")
+    ]
     rebalances = 'kafka_consumer_coordinator_rebalance_total{group="billing"} %d\n'
     assert told(rebalances % 5, rebalances % 0) == []
     assert told(rebalances % 6, rebalances % 0) == [

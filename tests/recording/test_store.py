@@ -91,14 +91,14 @@ def test_texts_of_any_length_and_content_are_kept_cut(tmp_path: Path) -> None:
 def test_what_nobody_watched_is_known_also_after_a_writer_that_did_not_end(tmp_path: Path) -> None:
     first = Store(open_writable(tmp_path), 1_000)
     first.watch("", 1_000)
-    first.stay_alive(5_000)
+    first.write((), (), (), 5_000)
     # it is killed here
     first.connection.close()
     second = Store(open_writable(tmp_path), 9_000)
     second.watch("", 9_000)
     second.end_watch("", 12_000)
     second.watch("other", 13_000)
-    second.stay_alive(20_000)
+    second.write((), (), (), 20_000)
     found = read_group(tmp_path, "g", 0, END_OF_TIME)
     assert found.watched == (Stretch(1_000, 5_000), Stretch(9_000, 12_000))
     assert gaps_between(found.watched, 2_000, 15_000) == [Stretch(5_000, 9_000), Stretch(12_000, 15_000)]
@@ -108,8 +108,8 @@ def test_what_nobody_watched_is_known_also_after_a_writer_that_did_not_end(tmp_p
 def test_a_clock_that_goes_back_shortens_what_is_known(tmp_path: Path) -> None:
     store = Store(open_writable(tmp_path), 1_000)
     store.watch("", 1_000)
-    store.stay_alive(90_000)
-    store.stay_alive(3_000)
+    store.write((), (), (), 90_000)
+    store.write((), (), (), 3_000)
     assert read_group(tmp_path, "g", 0, END_OF_TIME).watched == (Stretch(1_000, 3_000),)
 
 

@@ -18,8 +18,8 @@ from kohort.protocol.messages.describe_configs import (
 )
 from kohort.service._deliveries import USUAL_LIMIT
 from kohort.service._registration import make_handler
-from kohort.service._share_group import read_delivery_limit
 from kohort.service._share_source import ShareSource
+from kohort.service.share_group import read_delivery_limit
 
 GROUP, BROKER = 32, 4
 DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED

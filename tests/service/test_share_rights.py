@@ -1,7 +1,7 @@
 """What a user may read of configs decides which delivery is the last for a service of a share group, and what
 becomes of it. On kohort, and with ``--bootstrap`` on an Apache Kafka with access rules.
 
-Covers: service/_share_group.py, service/_share_source.py.
+Covers: service/share_group.py, service/_share_source.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Services of share groups on a broker: what is accepted, tried again, released and set aside, and the end.
 
-Covers: service/_share_source.py, service/_share_group.py, service/_deliveries.py.
+Covers: service/_share_source.py, service/share_group.py, service/_deliveries.py.
 """
 
 from __future__ import annotations

@@ -542,3 +542,11 @@ def test_what_is_in_flight_is_summed_up() -> None:
     assert (found.held, found.available, found.done) == ({"a": 3, "b": 2}, 2, 1)
     assert (found.deliveries, found.first) == ({1: 7}, ("a", 1))
     assert SharePartition(7).summarize() == ({}, 0, 0, {}, ("", 0))
+
+
+def test_records_that_members_have_for_the_last_time_are_counted() -> None:
+    partition = SharePartition(0)
+    give(partition, "a", log(5))
+    store(partition, say(partition, "a", 1, 2, RELEASE))
+    give(partition, "b", log(5), most=1)
+    assert [partition.count_on_last_delivery(ShareLimits(delivery_count=n)) for n in (1, 2, 3)] == [5, 2, 0]

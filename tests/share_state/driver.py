@@ -67,8 +67,15 @@ class Bottle:
             self._carry_out()
         self.now = end
 
-    def initialize(self, state_epoch: int, start_offset: int = -1, key: SharePartitionKey = KEY) -> Any:
-        row = initialize.PartitionData(key.partition, state_epoch, start_offset)
+    def initialize(
+        self,
+        state_epoch: int,
+        start_offset: int = -1,
+        key: SharePartitionKey = KEY,
+        *,
+        keeps_state: bool = False,
+    ) -> Any:
+        row = initialize.PartitionData(key.partition, state_epoch, start_offset, keeps_state=keeps_state)
         return self._ask(ApiKey.INITIALIZE_SHARE_GROUP_STATE, key, row)
 
     def read(self, leader_epoch: int, key: SharePartitionKey = KEY) -> Any:
@@ -86,10 +93,11 @@ class Bottle:
         *batches: tuple[int, int, int, int],
         start: int = -1,
         done: int = -1,
+        created_ms: int = -1,
         key: SharePartitionKey = KEY,
     ) -> Any:
         rows = [write.StateBatch(*batch) for batch in batches]
-        row = write.PartitionData(key.partition, state_epoch, leader_epoch, start, done, rows)
+        row = write.PartitionData(key.partition, state_epoch, leader_epoch, start, done, rows, created_ms)
         return self._ask(ApiKey.WRITE_SHARE_GROUP_STATE, key, row)
 
     def delete(self, key: SharePartitionKey = KEY) -> Any:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
-from kohort.protocol import ApiKey, ErrorCode, SharePartitionKey
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from kohort.protocol.messages import initialize_share_group_state as initialize
 from kohort.protocol.messages import read_share_group_state as read
 from kohort.protocol.messages import write_share_group_state as write
 from kohort.share_state import ShareCoordinator, ShareCoordinatorSettings
 from kohort.share_state.shards import PruneLog
+from tests.coordinator.engine.test_replicas import Replicas, turns
 from tests.coordinator.memory_log import MemoryLog
 
 TOPIC = UUID(int=1)
@@ -103,6 +105,35 @@ async def test_two_writes_of_one_request_about_one_share_partition_count_in_thei
     assert [row.error_code for row in answers] == [ErrorCode.NONE] * 2
     (found,) = await coordinator.answer(ApiKey.READ_SHARE_GROUP_STATE, [(KEYS[0], read.PartitionData(0, 0))])
     assert (found.start_offset, found.state_batches) == (2, ((2, 9, 2, 1),))
+    coordinator.stop()
+
+
+async def test_a_coordinator_that_was_replaced_and_does_not_know_it_reads_nothing() -> None:
+    around, replicas = Around(MemoryLog(1)), Replicas()
+    coordinator = around.make()
+    coordinator.start_replicated(around.log, replicas)
+
+    async def ask(api_key: ApiKey, row: object) -> asyncio.Task[list[Any]]:
+        asked = asyncio.create_task(coordinator.answer(api_key, [(KEYS[0], row)]))
+        await turns()
+        return asked
+
+    loading = asyncio.create_task(coordinator.load(0))
+    await turns()
+    replicas.settle()
+    await loading
+    for api_key, row in (
+        (ApiKey.INITIALIZE_SHARE_GROUP_STATE, initialize.PartitionData(0, 1, 0)),
+        (ApiKey.READ_SHARE_GROUP_STATE, read.PartitionData(0, 0)),
+    ):
+        asked = await ask(api_key, row)
+        replicas.settle()
+        assert [each.error_code for each in await asked] == [ErrorCode.NONE]
+    # another broker leads, which this one hears late: its replicas take nothing from it
+    asked = await ask(ApiKey.READ_SHARE_GROUP_STATE, read.PartitionData(0, 0))
+    assert not asked.done()
+    replicas.settle(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "replaced"))
+    assert [each.error_code for each in await asked] == [ErrorCode.NOT_COORDINATOR]
     coordinator.stop()
 
 

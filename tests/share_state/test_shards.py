@@ -36,7 +36,7 @@ def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
 def test_initialized_state_is_read_with_its_start_and_without_batches() -> None:
     bottle = Bottle()
     assert bottle.initialize(5, 7) == (0, 0, None)
-    assert bottle.read(0) == (0, 0, None, 5, 7, ())
+    assert bottle.read(0) == (0, 0, None, 5, 7, (), START_MS)
     assert records(bottle) == [ShareSnapshot(KEY, 0, 5, 0, 7, START_MS, START_MS, (), 0)]
 
 
@@ -62,6 +62,8 @@ def test_an_initialization_that_comes_late_does_not_replace_a_state_that_is_used
     bottle.write(5, 0, (0, 2, 2, 1), start=3)
     assert bottle.initialize(5) == (0, 0, None)
     assert state(bottle).start_offset == 3
+    assert bottle.initialize(6, keeps_state=True) == (0, 0, None)
+    assert state(bottle).start_offset == 3, "its coordinator was replaced before it noted that there is one"
     assert bottle.initialize(6) == (0, 0, None)
     assert state(bottle).start_offset == -1
 
@@ -92,6 +94,21 @@ def test_a_read_in_the_same_epoch_writes_nothing() -> None:
     length = len(bottle.log)
     bottle.read(7)
     assert len(bottle.log) == length
+
+
+def test_a_read_in_a_cluster_writes_as_another_coordinator_may_have_a_newer_state() -> None:
+    bottle = Bottle()
+    bottle.shard.state.is_replicated = True
+    bottle.initialize(1, 0)
+    for epoch in (7, 7, -1):
+        length = len(bottle.log)
+        bottle.write(1, epoch, (0, 1, 2, 1), start=2)
+        before = state(bottle)
+        assert bottle.read(epoch).start_offset == 2
+        assert len(bottle.log) == length + 2
+        assert state(bottle) == before._replace(leader_epoch=max(epoch, before.leader_epoch))
+    bottle.failing = _E.NOT_LEADER_OR_FOLLOWER
+    assert bottle.read(7).error_code == _E.NOT_COORDINATOR
 
 
 def test_a_write_does_not_raise_the_leader_epoch_nor_does_a_summary_fence() -> None:
@@ -146,6 +163,54 @@ def test_a_write_for_a_state_that_was_replaced_is_fenced() -> None:
     bottle.initialize(2, 0)
     assert bottle.write(1, 0, (0, 1, 2, 1)).error_code == _E.FENCED_STATE_EPOCH
     assert bottle.write(2, 0, (0, 1, 2, 1)).error_code == _E.NONE
+
+
+def test_a_write_into_the_state_of_a_deleted_group_is_fenced_when_the_name_is_in_use_again() -> None:
+    bottle = Bottle()
+    bottle.initialize(5, 0)
+    before = bottle.read(1).created_ms
+    assert bottle.write(5, 1, (0, 7, 2, 1), start=0, done=8, created_ms=before).error_code == _E.NONE
+    bottle.delete()
+    bottle.now += 1
+    bottle.initialize(2, 0)
+    late = bottle.write(5, 1, (8, 9, 2, 1), start=8, done=2, created_ms=before)
+    assert late.error_code == _E.FENCED_STATE_EPOCH
+    assert (state(bottle).start_offset, state(bottle).batches) == (0, ())
+    assert bottle.write(2, 1, (0, 0, 2, 1), created_ms=bottle.read(1).created_ms).error_code == _E.NONE
+    # of a leader that names no state, as Apache Kafka's
+    assert bottle.write(2, 1, (1, 1, 2, 1)).error_code == _E.NONE
+
+
+@pytest.mark.parametrize("passed_ms", [0, -1])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_state_is_another_one_though_the_clock_stands_still_or_goes_back(
+    passed_ms: int, restarts: bool
+) -> None:
+    bottle = Bottle()
+    times = set[int]()
+    for _ in range(4):
+        bottle.initialize(5, 0)
+        times.add(bottle.read(1).created_ms)
+        bottle.delete()
+        bottle.now += passed_ms
+        passed_ms = -passed_ms
+        if restarts:
+            bottle.restart()
+    assert len(times) == 4
+
+
+def test_a_state_is_the_same_after_a_repeated_initialization_snapshots_and_a_restart() -> None:
+    bottle = Bottle()
+    bottle.initialize(5)
+    before = bottle.read(1).created_ms
+    bottle.now += 1
+    bottle.initialize(5)
+    for offset in range(600):
+        assert (
+            bottle.write(5, 1, (offset, offset, 2, 1), start=offset, created_ms=before).error_code == _E.NONE
+        )
+    bottle.restart()
+    assert bottle.write(5, 1, (600, 600, 2, 1), start=600, created_ms=before).error_code == _E.NONE
 
 
 def test_a_write_moves_the_start_only_if_it_says_so() -> None:
@@ -211,7 +276,7 @@ def test_what_the_log_refuses_did_not_happen() -> None:
     assert bottle.write(1, 0, (0, 1, 2, 1)).error_code == _E.COORDINATOR_NOT_AVAILABLE
     assert bottle.initialize(2, 9).error_code == _E.COORDINATOR_NOT_AVAILABLE
     bottle.failing = None
-    assert bottle.read(0) == (0, 0, None, 1, 0, ())
+    assert bottle.read(0) == (0, 0, None, 1, 0, (), START_MS)
     assert isinstance(bottle.told[0], StateWriteRefused)
 
 

@@ -61,9 +61,9 @@ _EXCHANGE = (
     ),
     _Bug(
         "a lock is taken to last three times as long",
-        "consumer.share.exchange:ShareExchange._on_records",
-        "now + self.locks.duration_ms",
-        "now + 3 * self.locks.duration_ms",
+        "consumer.share.exchange:ShareExchange._take_in",
+        "acquired_ms + self.locks.duration_ms",
+        "acquired_ms + 3 * self.locks.duration_ms",
     ),
     _Bug(
         "more is locked than may be",
@@ -73,7 +73,7 @@ _EXCHANGE = (
     ),
     _Bug(
         "a partition that was refused is left out for good",
-        "consumer.share.exchange:ShareExchange._on_records",
+        "consumer.share.exchange:ShareExchange._on_row",
         "now + self.backoff.delay_ms(failing.count)",
         "now + 1e9",
     ),
@@ -124,7 +124,7 @@ _CONSUMER = (
     ),
     _Bug(
         "what was not delivered is accepted at the end",
-        "consumer.share.consumer:ShareConsumer._give_back",
+        "consumer.share.consumer:ShareConsumer._release_buffered",
         "AcknowledgeType.RELEASE",
         "AcknowledgeType.ACCEPT",
     ),

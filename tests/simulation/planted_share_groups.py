@@ -177,7 +177,10 @@ _AT_COORDINATOR = (
     _Bug(
         "a leader that knows the state of before may write",
         "share_state.shards:handle_write",
-        "if NONE != row.state_epoch < now.state_epoch:",
+        # the time of creation tells states apart, too
+        "if NONE != row.state_epoch < now.state_epoch:\n"
+        "        return _refuse(shard, request, ErrorCode.FENCED_STATE_EPOCH)\n"
+        "    if row.created_ms not in (NONE, now.create_ms):",
         "if False:",
     ),
     _Bug(
@@ -231,7 +234,7 @@ _AT_COORDINATOR = (
     _Bug(
         "who reads does not fence the leaders before",
         "share_state.shards:handle_read",
-        "if row.leader_epoch <= now.leader_epoch:",
+        "if epoch == now.leader_epoch and not shard.state.is_replicated:",
         "if True:",
     ),
     _Bug(
@@ -244,18 +247,12 @@ _AT_COORDINATOR = (
         "a deleted state is there until the next load",
         "share_state.shards:ShareStates.remove",
         "self.by_key.pop(record.key, None)",
-        "pass",
+        "self.by_key.get(record.key)",
     ),
     _Bug(
         "a change of a state is carried out though a later one was",
         "share_state.order:StateOrder.admit",
         "if order < newest:",
-        "if False:",
-    ),
-    _Bug(
-        "a change of a state that comes again is carried out again",
-        "share_state.order:StateOrder.admit",
-        "if order == newest and is_done:",
         "if False:",
     ),
     _Bug(
@@ -335,7 +332,7 @@ _IN_GROUP = (
     ),
     _Bug(
         "a topic that has grown is not initialized",
-        "coordinator.share_groups.kept:request_missing",
+        "coordinator.share_groups.kept:_initialize_missing",
         "if not numbers:",
         "if has is not None or not numbers:",
     ),

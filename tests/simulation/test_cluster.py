@@ -31,6 +31,10 @@ FOUND: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     ),
     "a record stands twice where an unclean election brings an older log back": (3_011_753, ()),
     "a leader that was not in sync keeps what a loss of power has damaged": (9_207_860, ()),
+    "a follower does not show what its disk has later than its leader says that it is committed": (
+        20_029,
+        (),
+    ),
 }
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from kohort.testing import simulate_service
 
-pytestmark = pytest.mark.slow(20)
-
 SCHEDULES = 75
 
 
+@pytest.mark.slow(15)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_no_schedule_of_services_breaks_an_invariant(protocol: str) -> None:
     stats = simulate_service(SCHEDULES, protocol=protocol).stats

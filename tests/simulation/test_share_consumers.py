@@ -21,12 +21,27 @@ FOUND: Final[dict[str, int]] = {
     "a lock whose renewal came due while others were renewed was not renewed any more": 31,
     "the parts of what was refused waited for each other until locks ended": 40_015,
     "what was refused was sent again before what was new, which then came too late": 51_082,
+    "brokers without records were waited for in turn, while records waited at another one": 60_394,
+    "a close while locks were renewed was refused, and left a session": 60_123,
+    "whoever waited for the answers of a flush was woken by each flush that others began": 62_368,
+    "what was said once the session was closed was taken for a lock that two members have": 63_370,
+}
+
+#: The same of services.
+FOUND_IN_SERVICES: Final[dict[str, int]] = {
+    "fetches that waited as long as they may, one at each broker, were taken for a circle": 63_007,
+    "a replica that began within a batch never got in sync with the next leader": 63_017,
 }
 
 
 @pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND)
 def test_what_was_found_stays_repaired(seed: int) -> None:
     simulate_share_consumers([seed])
+
+
+@pytest.mark.parametrize("seed", FOUND_IN_SERVICES.values(), ids=FOUND_IN_SERVICES)
+def test_what_was_found_in_services_stays_repaired(seed: int) -> None:
+    simulate_share_services([seed])
 
 
 def test_a_schedule_is_the_same_each_time() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 #: Spark starts processes for each query; on a busy machine that takes its time.
 SPARK_TIMEOUT_SECONDS = 1500
+
+
+@pytest.fixture
+def new_topic(new_topic: Callable[..., str]) -> Callable[..., str]:
+    """Topics of records of any time: by default a broker deletes old ones, at any moment."""
+    return partial(new_topic, retention_ms="-1")
 
 
 class Side:

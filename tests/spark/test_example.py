@@ -76,7 +76,7 @@ def test_windows_are_counted_over_several_runs_and_the_group_follows(
     run: Run, spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, tmp_path: Path
 ) -> None:
     # the broker must not take records of that age for old ones
-    clicks, windows = new_topic("clicks", partitions=1, retention_ms="-1"), group("windows")
+    clicks, windows = new_topic("clicks", partitions=1), group("windows")
     minute, second = 1_700_000_040_000, 1000
     arguments = [side.bootstrap, clicks, "--group", windows, "--folder", str(tmp_path)]
 

@@ -56,7 +56,7 @@ def read_back(bootstrap: str, topic: str, count: int) -> list[Found]:
 @pytest.mark.parametrize("codec", list(Codec))
 def test_records_come_back_as_they_were_written(codec: Codec, side: Side, new_topic: NewTopic) -> None:
     # the broker must not take records of that age for old ones
-    topic = new_topic("out", partitions=1, retention_ms="-1")
+    topic = new_topic("out", partitions=1)
     writer = RecordWriter(side.client, WriteSettings(codec))
     writer.add(
         one_row(topic, b"k", b"v" * 1000, headers=[("a", b"1"), ("b", None)], timestamp_ms=1_700_000_000_123)

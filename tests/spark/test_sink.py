@@ -106,7 +106,7 @@ def test_a_batch_of_a_key_is_written_once(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
 ) -> None:
     # the broker must not take records of that age for old ones
-    out, ledger = new_topic("out", partitions=2, retention_ms="-1"), group("ledger")
+    out, ledger = new_topic("out", partitions=2), group("ledger")
     rows = spark.sql(
         "select cast(id as string) key, concat('v', id) value, 1 as partition, "
         "timestamp'2024-05-06 07:08:09.5' timestamp, array(struct('h' as key, binary('x') as value)) headers "

@@ -56,7 +56,7 @@ def test_a_batch_that_is_larger_than_the_topic_takes_is_not_called_a_record(
     write: Write, side: Side, new_topic: NewTopic
 ) -> None:
     topic = new_topic("out", 1, max_message_bytes="1000")
-    with pytest.raises(KafkaError, match=r"2 records for .* were refused: .*batch.*max\.message\.bytes"):
+    with pytest.raises(KafkaError, match=r"2 records were refused for .*: .*batch.*max\.message\.bytes"):
         write(topic, value=["x" * 600] * 2)
     write(topic, value=["x" * 600] * 2, **{"kafka.batch.size": "1000"})
     assert len(visible(side.bootstrap, topic)) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kohort.admin import spark_commands
+from kohort.admin.pages.lists import ListQuery
 from kohort.admin.screen import Screen
 from kohort.admin.spark_commands import BATCH_HEADINGS, batch_cells, describe_announced
 from kohort.cli import main
@@ -113,7 +114,7 @@ def test_whatever_log_a_stranger_commits_is_shown_or_said_to_be_none(
     committed = {A: Committed(10, add_log('{"b":1,"e":40,"k":"f00d"}', text_of(log)))}
     status = described("etl", committed, {A: (0, 50)})
     assert bool(status.history.unknown) != bool(status.history.batches or status.history.announced)
-    pages.batches(status.history).encode()
+    pages.batches(status.history, ListQuery({})).encode()
     for as_json in (False, True):
         options = argparse.Namespace(watch=False, json=as_json)
         assert spark_commands._print_status(status, options, Screen(as_json=as_json)) == 0

@@ -126,7 +126,7 @@ def test_the_guide_replays_hours_by_their_records_times_and_a_group_of_its_own_e
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # the broker must not take records of that age for old ones
-    topic, backfill = new_topic("orders", 2, retention_ms="-1"), group("backfill")
+    topic, backfill = new_topic("orders", 2), group("backfill")
     day = datetime(2026, 11, 25, tzinfo=UTC)
     # hours since the day began; those of a partition are not in order
     for partition, hours in enumerate([(-0.1, 0.2, 1.1, 0.9, 2.0), (1.0, 1.9)]):

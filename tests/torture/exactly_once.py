@@ -1,6 +1,7 @@
 """``python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP TRANSACTION_MS NAME``: process in transactions.
 
-Any error ends the process; whoever runs it starts it again, under the same transactional id or another.
+Any error ends the process; whoever runs it starts it again, under the same transactional id or another. It
+prints where it begins to read a partition.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import random
 import signal
 import sys
+import time
 
 import confluent_kafka
 
@@ -42,6 +44,7 @@ def main() -> None:
     signal.alarm(stuck_s)
     consumer.subscribe([source])
     producer.init_transactions(wait_s)
+    due: dict[int, int] = {}
     while True:
         signal.alarm(stuck_s)
         messages = consumer.consume(random.randint(1, MOST_RECORDS), 0.2)
@@ -51,6 +54,10 @@ def main() -> None:
         for message in messages:
             if message.error() is not None:
                 raise confluent_kafka.KafkaException(message.error())
+            if message.offset() != due.get(message.partition()):
+                begins = f"{time.time():.3f} {name} reads {message.partition()} from {message.offset()} on"
+                print(begins, file=sys.stderr, flush=True)
+            due[message.partition()] = message.offset() + 1
             producer.produce(target, message.value(), partition=message.partition())
         places = consumer.position(consumer.assignment())
         producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), wait_s)

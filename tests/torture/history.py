@@ -41,6 +41,18 @@ class Seen(NamedTuple):
     broker: int = 1
 
 
+class FetchedOffset(NamedTuple):
+    """A group's offset of a partition as the broker told it, whoever asked; -1 for none."""
+
+    asked: int
+    answered: int
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    error: int
+
+
 @dataclass(slots=True)
 class WireCommit:
     """A group's offset of a partition that the broker was asked to store, and its answer if there was one."""
@@ -93,6 +105,7 @@ class History:
         self.sessions: list[Session] = []
         self.final: dict[Place, bytes] = {}
         self.groups: dict[str, GroupHistory] = {}
+        self.fetched: list[FetchedOffset] = []
         #: When a broker's process was gone, by its node id.
         self.deaths: dict[int, list[int]] = defaultdict(list)
         self._ticks = itertools.count()

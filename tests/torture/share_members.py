@@ -18,6 +18,7 @@ from uuid import UUID
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from kohort.client.cluster import Cluster
+from kohort.client.pool import Channel
 from kohort.protocol import ApiKey, ErrorCode, KohortError, TopicPartition
 from kohort.protocol.messages import share_acknowledge, share_fetch
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -201,7 +202,8 @@ class WireMember:
     async def _ask(self, cluster: Cluster, node: int, body: Any) -> list[Any] | None:
         """The rows of an answer; None if there is none, or an error instead."""
         try:
-            answer = await cluster.request(node, ApiKey(body.API_KEY), body)
+            # heartbeats do not wait behind an acknowledgement that is long in coming
+            answer = await cluster.request(node, ApiKey(body.API_KEY), body, channel=Channel.DATA)
         except KohortError:
             return None
         if answer.error_code:

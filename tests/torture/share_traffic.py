@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError as ClientError
 
 from kohort.client.cluster import Cluster
 from kohort.client.waiting import Backoff
-from kohort.protocol import ApiKey, KohortError
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, KohortError
 from kohort.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kohort.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -27,8 +27,8 @@ from kohort.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest
-from tests.torture.share_consumer import ConsumerProcess
+from tests.torture.share_consumer import DESCRIBE, ConsumerProcess
+from tests.torture.share_described import describe_group
 from tests.torture.share_ledger import Place, ShareLedger
 from tests.torture.share_members import ConfluentMember, WireMember, accept_all
 
@@ -37,6 +37,8 @@ PARTITIONS = 3
 _LIMIT = 5
 _GROUP_RESOURCE, _SET = 32, 0
 _PATIENCE_S = 60.0
+#: How many records are produced at a time now and then, and how likely that is each time.
+_BURST, _BURSTS = 300, 0.005
 
 Member: TypeAlias = WireMember | ConfluentMember | ConsumerProcess
 
@@ -114,8 +116,17 @@ class ShareTraffic:
         cluster = self._cluster
         configs = [CreatableTopicConfig("min.insync.replicas", str(max(1, self._replicas - 1)))]
         topic = CreatableTopic(TOPIC, PARTITIONS, self._replicas, configs=configs)
-        made = await cluster.request(None, ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], 10_000))
-        assert [each.error_code for each in made.topics] == [0], made
+
+        async def create() -> None:
+            # the controller may not know of all brokers so far
+            (made,) = (
+                await cluster.request(None, ApiKey.CREATE_TOPICS, CreateTopicsRequest([topic], 10_000))
+            ).topics
+            if made.error_code == ErrorCode.INVALID_REPLICATION_FACTOR:
+                raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, str(made))
+            assert not made.error_code, made
+
+        await cluster.retrying(create, timeout_ms=_PATIENCE_S * 1_000)
         row = AlterableConfig("share.auto.offset.reset", _SET, "earliest")
         change = IncrementalAlterConfigsRequest(
             [AlterConfigsResource(_GROUP_RESOURCE, QUEUE, [row])], validate_only=False
@@ -125,11 +136,16 @@ class ShareTraffic:
 
     async def _send(self, partition: int) -> None:
         while not self._enough.is_set():
-            # one that is given up, when no broker was there for long, may be stored: it is not waited for
-            with suppress(ClientError):
-                sent = await self._sender.send_and_wait(TOPIC, b"x" * 100, partition=partition)
-                self.produced.add(Place(sent.partition, sent.offset))
+            # many at a time, so that members get more than they soon handle
+            count = _BURST if self._rng.random() < _BURSTS else 1
+            await asyncio.gather(*(self._send_one(partition) for _ in range(count)))
             await asyncio.sleep(0.005)
+
+    async def _send_one(self, partition: int) -> None:
+        # one that is given up, when no broker was there for long, may be stored: it is not waited for
+        with suppress(ClientError):
+            sent = await self._sender.send_and_wait(TOPIC, b"x" * 100, partition=partition)
+            self.produced.add(Place(sent.partition, sent.offset))
 
     async def replace_member(self, member: Member | None = None) -> None:
         """A member, or one of those of ours, ends as by kill -9, and another one comes."""
@@ -149,16 +165,16 @@ class ShareTraffic:
         self._members.remove(member)
         self._members.append(self._make(ConsumerProcess))
 
-    async def goes_on(self, count: int = 100) -> float:
-        """Wait until so many more records are produced, and so many more are done, some of each partition;
-        the seconds it took.
+    async def goes_on(self, count: int = 100, *, but: Collection[int] = ()) -> float:
+        """Wait until so many more records are produced, and so many more are done, some of each partition
+        ``but`` those that need not go on; the seconds it took.
         """
         begun, before = time.monotonic(), self._done()
         enough = len(self.produced) + count, sum(before) + count
 
         def is_met() -> bool:
             done = self._done()
-            each = all(now > then for now, then in zip(done, before, strict=True))
+            each = all(done[one] > before[one] for one in range(PARTITIONS) if one not in but)
             return each and len(self.produced) >= enough[0] and sum(done) >= enough[1]
 
         await self._until(is_met)
@@ -174,29 +190,27 @@ class ShareTraffic:
         """How many records of each partition are answered as done."""
         return [self.ledger.done_of[partition] for partition in range(PARTITIONS)]
 
+    def _produced(self) -> list[int]:
+        """How many records of each partition were produced."""
+        counts = Counter(place.partition for place in self.produced)
+        return [counts[partition] for partition in range(PARTITIONS)]
+
     async def _until(self, is_met: Callable[[], bool]) -> None:
-        begun, before = time.monotonic(), (len(self.produced), self._done())
+        begun, before = time.monotonic(), (self._produced(), self._done())
         while not is_met():
             self._check_members()
             if time.monotonic() - begun > _PATIENCE_S:
-                now = len(self.produced), self._done()
-                raise AssertionError(f"{before} produced and done, now {now}; {await self._describe()}")
+                now = self._produced(), self._done()
+                raise AssertionError(f"{before} produced and done, now {now}\n{await self._describe()}")
             await asyncio.sleep(0.05)
 
     async def _describe(self) -> str:
-        """Who is in the group and has which partitions."""
-        try:
-            answer = await self._cluster.request_coordinator(QUEUE, ShareGroupDescribeRequest([QUEUE]))
-        except KohortError as error:
-            return str(error)
-        (group,) = answer.groups
-        members = {
-            f"{each.client_id} {each.member_id}": [
-                place.partitions for place in each.assignment.topic_partitions
-            ]
-            for each in group.members
-        }
-        return f"{group.group_state}: {members}, ours are {[str(each) for each in self._members]}"
+        """What members and brokers have."""
+        for member in self.consumers():
+            member.tell(DESCRIBE)
+        described = await describe_group(self._cluster, QUEUE, TOPIC)
+        ours = "\n".join(map(str, self._members))
+        return f"{described}\nours are:\n{ours}"
 
     def _check_members(self) -> None:
         assert not self.ledger.broken, self.ledger.broken[:10]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.broker_process import QUICK_SETTINGS
 from tests.reliability_report import table, write_section
+from tests.torture.double_work import set_back, traces
 from tests.torture.episode import machine
 from tests.torture.exactly_once import TRANSACTION_MS
 from tests.torture.history import History
@@ -29,6 +30,7 @@ from tests.torture.test_kill_under_load import Numbers, confluent_numbers
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow(30)]
 
+GROUP = "exactly-once"
 TURNS, SOAKED_TURNS = 5, 100
 #: Seconds between two faults.
 SHORTEST_S, LONGEST_S = 0.2, 1.2
@@ -78,8 +80,8 @@ def meet(broken: Machine, nemesis: Nemesis[Machine], tended: list[Processor], rn
 def test_each_record_is_committed_once_whatever_is_killed(
     tmp_path: Path, program: str, soaks: bool, pytestconfig: pytest.Config
 ) -> None:
-    rng = random.Random(21)
-    with machine(tmp_path / "machine", 21, History(), SETTINGS) as broken:
+    rng, history, errors = random.Random(21), History(), tmp_path / "errors"
+    with machine(tmp_path / "machine", 21, history, SETTINGS) as broken:
         bootstrap = f"127.0.0.1:{broken.proxy.port}"
         for topic in ("source", "target"):
             create_topic(bootstrap, topic, PARTITIONS)
@@ -90,8 +92,8 @@ def test_each_record_is_committed_once_whatever_is_killed(
         for feeder in feeders:
             feeder.start()
         nemesis = Nemesis(broken, 21, FAULTS, may_overlap)
-        arguments = (bootstrap, "source", "target", "exactly-once", str(TRANSACTION_MS))
-        with processors(tmp_path / "errors", program, *arguments) as tended:
+        arguments = (bootstrap, "source", "target", GROUP, str(TRANSACTION_MS))
+        with processors(errors, program, *arguments) as tended:
             for _ in range(SOAKED_TURNS if soaks else TURNS):
                 wait(rng.uniform(SHORTEST_S, LONGEST_S), tended)
                 meet(broken, nemesis, tended, rng)
@@ -100,7 +102,12 @@ def test_each_record_is_committed_once_whatever_is_killed(
             counts = [feeder.sent for feeder in feeders]
             found = read_committed(bootstrap, "target", counts, tended)
             begun = sum(each.begun for each in tended)
-    assert disorder(counts, found) == [], nemesis.story
+            wrong = disorder(counts, found)
+            # whether it came in twice, or was put out twice
+            source = disorder(counts, read_committed(bootstrap, "source", counts, tended)) if wrong else []
+            traced = traces(broken.disk.folder, GROUP, history.fetched, errors, found) if wrong else ""
+    assert wrong == [], f"{nemesis.story}, source {source}\n{traced}"
+    assert set_back(history.fetched) == [], nemesis.story
     assert sum(counts) > 0
     report = pytestconfig.getoption("--report")
     if report is not None:

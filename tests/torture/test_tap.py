@@ -8,7 +8,7 @@ import pytest
 
 from kohort.protocol import ApiKey, encode_request, encode_response
 from tests.attack.victim import commit, look
-from tests.messages import response_of
+from tests.messages import request_of, response_of
 from tests.torture.history import History
 from tests.torture.tap import Tap
 
@@ -43,6 +43,28 @@ def test_a_commit_and_its_answer_are_found_among_others(size: int) -> None:
     assert found.error == 25
     assert found.answered is not None
     assert found.asked < found.answered < history.tick()
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_offsets_that_are_told_are_found(version: int) -> None:
+    history = History()
+    connection = Tap(history).connection()
+    ask, make = request_of(ApiKey.OFFSET_FETCH), response_of(ApiKey.OFFSET_FETCH)
+    rows = [(0, 573, 3, "", 0), (1, -1000, -1, "", 88)]
+    if version < 8:
+        asked = ask(group_id="billing", topics=None, require_stable=True)
+        told = make(topics=[("orders", rows)])
+    else:
+        asked = ask(groups=[{"group_id": "billing", "topics": None}], require_stable=True)
+        told = make(groups=[("billing", [{"name": "orders", "partitions": rows}])])
+    connection.asked(bytes(encode_request(version, 1, "c", asked)))
+    assert history.fetched == []
+    connection.answered(bytes(encode_response(ApiKey.OFFSET_FETCH, version, 1, told)))
+    assert [each[2:] for each in history.fetched] == [
+        ("billing", "orders", 0, 573, 0),
+        ("billing", "orders", 1, -1000, 88),
+    ]
+    assert all(each.asked < each.answered for each in history.fetched)
 
 
 def test_a_commit_that_is_cut_off_was_not_asked_for() -> None:

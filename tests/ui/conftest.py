@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from kohort.cli import _make_parser
 from kohort.client import Cluster, CommittedOffset
 from kohort.testing import RunningBroker, running_broker
+from kohort.ui.guard import RequestGuard
 from kohort.ui.observer import Observer, View
 from kohort.ui.server import Ui, ui_of
 
 T = TypeVar("T")
 
 TOKEN = "0123456789abcdef-token"
+
+
+@pytest.fixture
+def new_topic(new_topic: Callable[..., str]) -> Callable[..., str]:
+    """Topics of records of any time: by default a broker deletes old ones, at any moment."""
+    return partial(new_topic, retention_ms="-1")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +57,25 @@ class Browser:
 
     @property
     def observer(self) -> Observer:
-        return self._ui.observer
+        return self._ui.observers[0]
+
+    @property
+    def observers(self) -> Sequence[Observer]:
+        return self._ui.observers
+
+    @property
+    def app(self) -> Starlette:
+        """The application behind its guard."""
+        guard = cast("RequestGuard", self._ui.app)
+        return cast("Starlette", guard._app)
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Run in the application's loop."""
         return self._runner.run(call)
+
+    def ask(self, path: str) -> Coroutine[Any, Any, httpx.Response]:
+        """As ``get``, in the application's loop."""
+        return self._client.get(path)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.run(self._client.get(path, **more))
@@ -78,13 +101,17 @@ class Browser:
         self.run(wait())
 
     def close(self) -> None:
-        self._runner.run(self._ui.observer.close())
+        for observer in self._ui.observers:
+            self._runner.run(observer.close())
         self._runner.run(self._client.aclose())
         self._runner.close()
 
 
+MakeBrowser = Callable[..., Browser]
+
+
 @pytest.fixture
-def browser() -> Iterator[Callable[..., Browser]]:
+def browser() -> Iterator[MakeBrowser]:
     """``browser("--bootstrap", ...)`` asks the page of these options."""
     opened: list[Browser] = []
 
@@ -95,6 +122,18 @@ def browser() -> Iterator[Callable[..., Browser]]:
     yield open_one
     for each in opened:
         each.close()
+
+
+@pytest.fixture
+def page(broker: RunningBroker, browser: MakeBrowser) -> Browser:
+    return browser("--bootstrap", broker.bootstrap)
+
+
+@pytest.fixture
+def changing(broker: RunningBroker, browser: MakeBrowser) -> Browser:
+    made = browser("--bootstrap", broker.bootstrap, "--allow-changes", token=TOKEN)
+    assert made.get(f"/?token={TOKEN}").status_code == 303
+    return made
 
 
 def commit(bootstrap: str, group: str, offsets: dict[str, int], metadata: str = "") -> None:

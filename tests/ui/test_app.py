@@ -9,7 +9,6 @@ import asyncio
 import html
 import re
 import threading
-from collections.abc import Callable
 
 import httpx
 import pytest
@@ -18,6 +17,7 @@ from kohort.admin import GroupAdmin, ListedGroup
 from kohort.admin.assignors.actions import Scene
 from kohort.admin.cluster.commands import Ailing, BrokerRow, ClusterStatus, Disk
 from kohort.admin.cluster.reassignment import Moving
+from kohort.admin.pages.lists import ListQuery
 from kohort.client import Cluster
 from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
 from kohort.spark._intent import add_log
@@ -29,10 +29,8 @@ from kohort.ui.views import GroupsView, GroupView
 from tests.broker.apis.share_members import REJECT, RELEASE, ShareMember
 from tests.broker.share_requests import join_share_group, share_beat
 from tests.broker.wire import Wire, batch, create_topic, produce
-from tests.ui.conftest import TOKEN, Browser, commit
+from tests.ui.conftest import TOKEN, Browser, MakeBrowser, commit
 from tests.ui.members import grouped
-
-MakeBrowser = Callable[..., Browser]
 
 EVIL = "<script>alert('g')</script>&\"x"
 
@@ -41,18 +39,6 @@ def words(answer: httpx.Response) -> str:
     """What a reader reads."""
     body = re.sub(r'<script type="application/json".*?</script>', "", answer.text)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", body)))
-
-
-@pytest.fixture
-def page(broker: RunningBroker, browser: MakeBrowser) -> Browser:
-    return browser("--bootstrap", broker.bootstrap)
-
-
-@pytest.fixture
-def changing(broker: RunningBroker, browser: MakeBrowser) -> Browser:
-    made = browser("--bootstrap", broker.bootstrap, "--allow-changes", token=TOKEN)
-    assert made.get(f"/?token={TOKEN}").status_code == 303
-    return made
 
 
 def form_token(answer: httpx.Response) -> str:
@@ -66,21 +52,28 @@ def test_groups_are_listed_found_and_turned_over(broker: RunningBroker, page: Br
     shown = page.get("/groups")
     assert "listed-0 ○" not in words(shown)
     assert all(f"listed-{number} Empty" in words(shown) for number in range(3))
-    found = page.get("/groups?q=LISTED-1")
+    found = page.get("/groups?q.groups=LISTED-1")
     assert ("listed-1 Empty" in words(found), "listed-0" in words(found)) == (True, False)
-    assert "1 to 1 of 1" in words(found)
-    assert page.get("/groups?q=nothing-like-it").text.count("<tr>") == 1
-    for odd in ("p=0", "p=-1", "p=x", "p=99999999999999999999", "q=%00%ff"):
+    assert re.search(r"\b1 of \d+ rows match", words(found))
+    assert page.get("/groups?q.groups=nothing-like-it").text.count("<tr>") == 1
+    for odd in (
+        "p.groups=0",
+        "p.groups=-1",
+        "p.groups=x",
+        f"p.groups={'9' * 20}",
+        "q.groups=%00%ff",
+        "sort.groups=x",
+    ):
         assert page.get(f"/groups?{odd}").status_code == 200
 
 
 def test_lists_are_cut_into_pages() -> None:
-    rows = [ListedGroup(f"g{number}", "consumer", "Empty", "classic", 1) for number in range(pages.LIST_ROWS)]
-    first = pages.groups(rows, {}, "a&b", 1, 120)
-    assert 'href="/groups?q=a%26b&amp;p=2" rel="next"' in first
+    rows = [ListedGroup(f"g&{number}", "consumer", "Empty", "classic", 1) for number in range(120)]
+    first = pages.groups(rows, {}, ListQuery({"q.groups": "G&"}))
+    assert 'href="?q.groups=G%26&amp;p.groups=2" rel="next"' in first
     assert "previous" not in first
     assert "1 to 50 of 120" in first
-    last = pages.groups(rows[:20], {}, "", 3, 120)
+    last = pages.groups(rows, {}, ListQuery({"p.groups": "3"}))
     assert ("101 to 120 of 120" in last, "next" in last, 'rel="prev"' in last) == (True, False, True)
 
 
@@ -89,7 +82,7 @@ def test_no_name_of_a_client_becomes_part_of_a_page(broker: RunningBroker, page:
     for answer in (
         page.get("/groups"),
         page.get("/group", params={"name": EVIL}),
-        page.get("/groups", params={"q": EVIL}),
+        page.get("/groups", params={"q.groups": EVIL}),
     ):
         assert answer.status_code == 200
         assert "<script>alert" not in answer.text
@@ -117,7 +110,9 @@ async def watched(page: Browser) -> GroupView:
 
 def test_a_group_that_is_deleted_and_made_anew_is_another_one(broker: RunningBroker, page: Browser) -> None:
     with grouped(broker, "remade", "orders", ["old"]):
-        assert "member old" in words(page.get("/group?name=remade"))
+        text = words(page.get("/group?name=remade"))
+    assert "member old" in text
+    assert "Oldest unread" in text
 
     async def delete() -> None:
         async with GroupAdmin(broker.bootstrap) as admin:
@@ -126,7 +121,9 @@ def test_a_group_that_is_deleted_and_made_anew_is_another_one(broker: RunningBro
     asyncio.run(delete())
     view = page.run(watched(page))
     page.look(view)
-    assert "State does not exist" in words(page.get("/group?name=remade"))
+    text = words(page.get("/group?name=remade"))
+    assert "State does not exist" in text
+    assert "Oldest unread" not in text  # how it was tells nothing of how it is
     with grouped(broker, "remade", "orders", ["new"]):
         page.look(view)
         text = words(page.get("/group?name=remade"))
@@ -137,10 +134,12 @@ def test_a_group_that_is_deleted_and_made_anew_is_another_one(broker: RunningBro
 
 def test_topics_and_brokers_are_shown(broker: RunningBroker, page: Browser) -> None:
     commit(broker.bootstrap, "reader", {"payments": 0})
-    assert "payments 2 1" in words(page.get("/topics?q=PAY"))
+    assert "payments 2 1" in words(page.get("/topics?q.topics=PAY"))
     topic = words(page.get("/topic?name=payments"))
     assert "Partitions (2)" in topic
     assert "0 node 1 1 1 0 0" in topic
+    assert 'href="group?name=reader"' in page.get("/topic?name=payments").text
+    assert 'href="topic?name=payments"' in page.get("/group?name=reader").text
     assert "does not exist" in words(page.get("/topic?name=nothing"))
     cluster = words(page.get("/cluster"))
     assert f"1 {broker.bootstrap} - yes" in cluster
@@ -201,7 +200,7 @@ def test_what_is_not_there_is_said(page: Browser) -> None:
     assert page.get("/assets/page.py").status_code == 404
     assert page.get("/events?of=nothing").status_code == 404
     assert page.get("/events?of=groups&after=x").status_code == 404
-    assert page.get("/group").status_code == 200
+    assert page.get("/group").status_code == 400
 
 
 def test_too_many_pages_are_refused_not_left_to_wait(page: Browser) -> None:
@@ -215,7 +214,7 @@ def test_too_many_pages_are_refused_not_left_to_wait(page: Browser) -> None:
 
 
 def test_without_permission_nothing_is_changed(page: Browser) -> None:
-    for path in ("/group/reset", "/group/delete", "/elect"):
+    for path in ("/reset-offsets", "/delete-group", "/elect"):
         assert page.post(path, data={"name": "g", "confirm": "g"}).status_code in (404, 405)
 
 
@@ -225,13 +224,13 @@ def test_a_group_without_members_is_reset_once_it_is_confirmed(
     commit(broker.bootstrap, "reset", {"resets": 7, "kept": 5})
     csrf = form_token(changing.get("/group?name=reset"))
     asked = {"csrf": csrf, "name": "reset", "to": "earliest", "value": "", "topic": "resets"}
-    planned = changing.post("/group/reset", data=asked)
+    planned = changing.post("/reset-offsets", data=asked)
     assert "Nothing has been changed yet. Offsets Partition Now New Note resets-0 7 0" in words(planned)
     assert offsets(broker, "reset") == {"resets": 7, "kept": 5}
-    mistyped = changing.post("/group/reset", data={**asked, "confirm": "resett"})
+    mistyped = changing.post("/reset-offsets", data={**asked, "confirm": "resett"})
     assert mistyped.status_code == 400
     assert offsets(broker, "reset") == {"resets": 7, "kept": 5}
-    done = changing.post("/group/reset", data={**asked, "confirm": "reset"})
+    done = changing.post("/reset-offsets", data={**asked, "confirm": "reset"})
     assert "These offsets are committed." in words(done)
     assert offsets(broker, "reset") == {"resets": 0, "kept": 5}
 
@@ -261,7 +260,7 @@ def test_a_target_that_cannot_be_read_changes_nothing(
 ) -> None:
     commit(broker.bootstrap, "odd", {"resets": 7})
     csrf = form_token(changing.get("/group?name=odd"))
-    answer = changing.post("/group/reset", data={"csrf": csrf, "name": "odd", "confirm": "odd", **given})
+    answer = changing.post("/reset-offsets", data={"csrf": csrf, "name": "odd", "confirm": "odd", **given})
     assert answer.status_code == 400
     assert offsets(broker, "odd") == {"resets": 7}
 
@@ -273,8 +272,8 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(broker: RunningBroker
         commit(broker.bootstrap, "idle", {"resets": 0})
         csrf = form_token(changing.get("/group?name=idle"))
         asked = {"csrf": csrf, "name": "busy", "confirm": "busy"}
-        reset = changing.post("/group/reset", data={**asked, "to": "earliest"})
-        deleted = changing.post("/group/delete", data=asked)
+        reset = changing.post("/reset-offsets", data={**asked, "to": "earliest"})
+        deleted = changing.post("/delete-group", data=asked)
     assert "NON_EMPTY_GROUP" in words(reset)
     assert "NON_EMPTY_GROUP" in words(deleted)
 
@@ -282,9 +281,9 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(broker: RunningBroker
 def test_a_group_is_deleted_once_its_name_is_typed(broker: RunningBroker, changing: Browser) -> None:
     commit(broker.bootstrap, "gone", {"resets": 3})
     csrf = form_token(changing.get("/group?name=gone"))
-    assert changing.post("/group/delete", data={"csrf": csrf, "name": "gone"}).status_code == 400
+    assert changing.post("/delete-group", data={"csrf": csrf, "name": "gone"}).status_code == 400
     assert offsets(broker, "gone") == {"resets": 3}
-    done = changing.post("/group/delete", data={"csrf": csrf, "name": "gone", "confirm": "gone"})
+    done = changing.post("/delete-group", data={"csrf": csrf, "name": "gone", "confirm": "gone"})
     assert "gone deleted" in words(done)
     assert offsets(broker, "gone") == {}
 
@@ -295,7 +294,7 @@ def test_a_name_with_spaces_that_nobody_can_type_is_confirmed_with_plain_ones(
     name = "two\N{NO-BREAK SPACE}words"
     commit(broker.bootstrap, name, {"resets": 3})
     csrf = form_token(changing.get(f"/group?name={name}"))
-    done = changing.post("/group/delete", data={"csrf": csrf, "name": name, "confirm": "two words"})
+    done = changing.post("/delete-group", data={"csrf": csrf, "name": name, "confirm": "two words"})
     assert "deleted" in words(done)
     assert offsets(broker, name) == {}
 
@@ -310,7 +309,7 @@ def test_leaders_are_elected(changing: Browser) -> None:
 def test_a_form_without_its_own_token_changes_nothing(broker: RunningBroker, changing: Browser) -> None:
     commit(broker.bootstrap, "forged", {"resets": 3})
     for csrf in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "é"}):
-        answer = changing.post("/group/delete", data={"name": "forged", "confirm": "forged", **csrf})
+        answer = changing.post("/delete-group", data={"name": "forged", "confirm": "forged", **csrf})
         assert answer.status_code == 403
     assert offsets(broker, "forged") == {"resets": 3}
 
@@ -330,14 +329,16 @@ def test_offline_partitions_and_reassignments_are_shown() -> None:
     found = ClusterStatus(
         "c", [], 2, 1, [Ailing("t", 0, None, [1, 2], [])], [Moving("t", 1, [1, 2], [2], [1], [2])]
     )
-    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), found))
+    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), found, ListQuery({})))
     assert "t-0   offline   1, 2  none" in re.sub(r" {4,}", "   ", text)
-    assert "t-1  1, 2  2  1  2" in text
+    assert "t-1   1, 2  2  1  2" in text
 
 
 def test_a_broker_whose_disk_refuses_writes_is_the_state_of_the_cluster() -> None:
     broker = BrokerRow(1, "b:9092", None, True, 2, 2, 0, Disk(0, 3 << 30, failing=True))
-    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), ClusterStatus("c", [broker], 2, 0, [], [])))
+    text = re.sub(
+        r"<[^>]*>", " ", pages.cluster(Frame("b"), ClusterStatus("c", [broker], 2, 0, [], []), ListQuery({}))
+    )
     assert "State   disk failing" in re.sub(r" {3,}", "   ", text)
     assert "refuses writes, 0% of 3.00 GiB free" in text
 
@@ -371,7 +372,8 @@ def test_a_share_group_has_a_page_of_its_share_partitions(broker: RunningBroker,
         answer = page.get("/group?name=work")
         shown = words(answer)
         assert "<script>alert" not in answer.text
-        assert f"jobs-0 0 9 8 2 2 4 x 1 - {EVIL} (2)" in shown
+        assert f"jobs-0 0 9 8 2 2 4 x 1 0 1 rejected, 0 delivered too often - {EVIL} (2)" in shown
+        assert f"Member Partition Records {EVIL} jobs-0 2" in shown
         assert (
             f"1 record of jobs-0 was rejected: nobody is given it again; offset 1, delivery 1, member {EVIL}"
             in shown

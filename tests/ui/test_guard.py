@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from kohort.ui.guard import MOST_FORM_BYTES, RequestGuard
-from tests.ui.conftest import TOKEN, Browser
-
-MakeBrowser = Callable[..., Browser]
+from tests.ui.conftest import TOKEN, Browser, MakeBrowser
 
 NOWHERE = ("--bootstrap", "127.0.0.1:1", "--timeout", "1")
 
@@ -132,7 +128,7 @@ def test_a_form_of_another_site_is_refused(locked: Browser, headers: dict[str, s
 
 def test_a_form_has_an_end(locked: Browser) -> None:
     assert locked.post("/login", data={"token": "x" * MOST_FORM_BYTES}).status_code == 413
-    many = "&".join(f"f{n}=1" for n in range(100))
+    many = "&".join(f"f{n}=1" for n in range(200))
     assert locked.post("/login", content=many + f"&token={TOKEN}").status_code == 401
     assert locked.post("/login", content=b"token=\xff\xfe").status_code == 401
     assert locked.put("/login").status_code == 405

@@ -11,7 +11,8 @@ from typing import cast
 import pytest
 
 from kohort.admin import GroupAdmin
-from kohort.client import BrokerConnectionError
+from kohort.client import AuthenticationError, BrokerConnectionError
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, UnsupportedVersionError
 from kohort.ui import observer as module
 from kohort.ui.observer import MOST_LISTENERS, MOST_VIEWS, Observer, TooBusyError, View
 from tests.waiting import until
@@ -137,6 +138,48 @@ async def test_a_cluster_that_is_away_is_asked_again_and_its_return_noticed(admi
             while b'event: trouble\ndata: ""' not in parts:
                 parts += await anext(stream)
         assert observer.trouble_of(view) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "again"),
+    [
+        (KafkaError(ErrorCode.UNSUPPORTED_VERSION, "no broker tells"), "These brokers cannot tell: ", False),
+        (UnsupportedVersionError(ApiKey.FETCH, 1), "These brokers cannot tell: ", False),
+        (KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "topic 't'"), "The cluster refuses: ", True),
+        (AuthenticationError("broker:9092", "no such user"), "The cluster refuses: ", True),
+        (KafkaError(ErrorCode.REQUEST_TIMED_OUT, "late"), "The cluster cannot be asked: ", True),
+    ],
+)
+async def test_what_asking_again_cannot_help_is_not_promised(
+    admin: FakeAdmin, error: Exception, said: str, again: bool
+) -> None:
+    async with observing(admin) as observer:
+        view = observer.view("a", Counter)
+        view.fails = error
+        await observer.fresh(view)
+        words = observer.trouble_of(view)
+        assert (words.startswith(said), words.endswith("Trying again.")) == (True, again)
+        # rights are named where they are what is missing
+        assert ("ask for the right" in words) is ("'t'" in words)
+        # brokers may be others by then: the look is repeated all the same
+        view.fails = None
+        await until(lambda: view.count > 0)
+        assert observer.trouble_of(view) == ""
+
+
+async def test_the_trouble_of_a_look_of_long_ago_is_not_shown_again(
+    admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LINGER_S", 0.05)
+    async with observing(admin) as observer:
+        admin.away = True
+        view = observer.view("a", Counter)
+        await until(lambda: view.task is None)
+        assert observer.trouble_of(view)
+        admin.away = False
+        assert observer.view("a", Counter) is view
+        await observer.fresh(view)
+        assert (observer.trouble_of(view), view.count > 0) == ("", True)
 
 
 async def test_those_who_wait_for_the_same_attempt_fail_with_it(admin: FakeAdmin) -> None:

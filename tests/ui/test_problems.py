@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from kohort.admin.cluster.problems import ProblemReport
+from kohort.admin.pages.lists import ListQuery
 from kohort.problems import FoundProblem
 from kohort.testing import RunningBroker
 from kohort.ui import pages
 from kohort.ui.problems import ProblemsView
 from tests.metrics_process import metrics_process
-from tests.ui.test_app import EVIL, MakeBrowser, words
+from tests.ui.conftest import MakeBrowser
+from tests.ui.test_app import EVIL, words
 
 DESCRIPTORS = "process_open_fds {}\nprocess_max_fds 100\n"
 
@@ -17,7 +20,7 @@ DESCRIPTORS = "process_open_fds {}\nprocess_max_fds 100\n"
 def test_a_cluster_without_problems_says_so(broker: RunningBroker, browser: MakeBrowser) -> None:
     page = browser("--bootstrap", broker.bootstrap)
     answer = page.get("/")
-    assert 'href="/" aria-current="page"' in answer.text
+    assert 'href="./" aria-current="page"' in answer.text
     # a machine with little space has a problem of its own
     if "DiskFills" not in words(answer):
         assert "State ok" in words(answer)
@@ -48,13 +51,26 @@ def test_each_problem_links_to_where_it_shows_and_no_name_becomes_part_of_the_pa
         FoundProblem("BrokerDown", "broker 3", "it does not answer"),
         FoundProblem("GroupStandsStill", f"group {EVIL}", "5 records are unread", 1_700_000_000_000),
         FoundProblem("GroupBehind", "group a b", "5 records are unread"),
+        FoundProblem("ServiceStandsStill", "host:9 group at host:9", "no record is handled"),
+        FoundProblem("TransactionHangs", "topic orders", "a transaction is open"),
+        FoundProblem("DeadLetters", "topic orders.dlt", "5 records are set aside"),
     ]
-    body = pages.problems(found, {"host:9": EVIL})
-    assert 'href="/cluster">broker 3</a>' in body
-    assert 'href="/group?name=a+b"' in body
+    body = pages.problems(ProblemReport(found), {"host:9": EVIL}, ListQuery({}))
+    assert 'href="cluster">broker 3</a>' in body
+    assert 'href="group?name=a+b"' in body
+    assert 'href="group?name=at+host%3A9">host:9 group at host:9</a>' in body
+    assert 'href="topic?name=orders">topic orders</a>' in body
+    assert 'href="letters?name=orders.dlt">topic orders.dlt</a>' in body
+    again = pages.problems(
+        ProblemReport(found), {}, ListQuery({"sort.problems": "-problem", "q.problems": "GROUP"})
+    )
+    assert [again.index(each) for each in ("GroupStandsStill", "GroupBehind")] == sorted(
+        again.index(each) for each in ("GroupStandsStill", "GroupBehind")
+    )
+    assert "BrokerDown" not in again
     assert "<script>alert" not in body
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body))
-    assert "State look now To look at now 2 That can wait 1" in text
+    assert "State look now To look at now 4 That can wait 2" in text
     assert "2023-11-14" in text
     assert "before this page looked" in text
     assert "No metrics at host:9" in text

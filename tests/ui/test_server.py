@@ -77,6 +77,30 @@ def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch: pytest.Monkey
             thread.join(30)
 
 
+def test_an_answer_that_the_end_of_the_server_cuts_off_prints_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+    ):
+        brokers = f"127.0.0.1:{silent.getsockname()[1]}"
+        server = module.PageServer(made("--bootstrap", brokers, listening=listening.getsockname()))
+        server.config.timeout_graceful_shutdown = 1
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        with socket.create_connection(listening.getsockname(), 20) as asking:
+            asking.sendall(b"GET /records?name=orders HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            # it has been taken in: the client connects
+            silent.settimeout(30)
+            connected, _ = silent.accept()
+            server.should_exit = True
+            thread.join(30)
+            connected.close()
+    [line] = capsys.readouterr().err.splitlines()
+    assert "Cancel 1 running task(s)" in line
+
+
 def test_a_recording_is_begun_and_ended_with_the_server(tmp_path: Path) -> None:
     ui = made(
         "--record", str(tmp_path), "--record-size", "5", "--record-days", "2", "--bootstrap", "localhost:1"

@@ -20,12 +20,26 @@ from kohort.admin import (
     PartitionOffsets,
 )
 from kohort.admin.cluster.commands import BrokerRow, ClusterStatus, Disk
+from kohort.admin.pages.lists import ListQuery
 from kohort.lag import GroupLag, PartitionLag
-from kohort.protocol import ErrorCode, EventName, KafkaError
-from kohort.testing import running_broker
+from kohort.protocol import ApiKey, ErrorCode, EventName, KafkaError
+from kohort.protocol.messages.describe_cluster import DescribeClusterResponse
+from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.ui import pages, views
-from kohort.ui.views import BrokersView, GroupsView, GroupView, TopicsView, TopicView, matching_rows
+from kohort.ui.views import (
+    MOST_DETAILED,
+    BrokersView,
+    GroupsView,
+    GroupView,
+)
 from tests.admin.pages.test_lanes import generation, group, member
+
+
+class OpenCluster:
+    """Brokers without access rules: they do not know what a user may do, and hide nothing."""
+
+    async def request(self, _: int | None, api_key: int, *__: object, **___: object) -> object:
+        return DescribeClusterResponse() if api_key == ApiKey.DESCRIBE_CLUSTER else MetadataResponse()
 
 
 class Scripted:
@@ -38,6 +52,7 @@ class Scripted:
         self.refused: KafkaError | None = None
         self.reads: list[dict[str, Any]] = []
         self.lags = 0
+        self.cluster = OpenCluster()
 
     @property
     def admin(self) -> GroupAdmin:
@@ -85,7 +100,7 @@ async def test_records_are_read_again_when_the_group_has_changed_and_only_then()
     cluster.now = group(member("b", 0))
     cluster.generations += (generation(2, 2_000, (0, "a", "b")),)
     await view.look(cluster.admin)
-    assert [more["max_offsets"] for more in cluster.reads] == [views._MANY_OFFSETS, views._FEW_OFFSETS]
+    assert [more["max_offsets"] for more in cluster.reads] == [views.MANY_OFFSETS, views._FEW_OFFSETS]
     assert view.lanes is not None
     assert [row.generation for row in view.lanes.generations] == [1, 2]
     assert owners(view) == ["b"]
@@ -178,8 +193,8 @@ async def test_lanes_are_drawn_anew_when_something_has_moved_and_only_then() -> 
     view = GroupView("billing")
     await view.look(cluster.admin)
     first = view.lanes
-    parts = view.parts()
-    assert view.parts() is parts
+    parts = view.parts(ListQuery({}))
+    assert view.parts(ListQuery({})) is parts
     cluster.now = lagging(7)
     await view.look(cluster.admin)
     assert first is not None
@@ -187,7 +202,7 @@ async def test_lanes_are_drawn_anew_when_something_has_moved_and_only_then() -> 
     assert view.lanes.lanes[0].spans is first.lanes[0].spans
     assert view.lanes.lanes[0].lag == 7
     assert [sample.lag for sample in view.lanes.samples] == [1, 7]
-    assert view.parts() is not parts
+    assert view.parts(ListQuery({})) is not parts
 
 
 async def test_lag_in_time_and_its_trend_are_looked_at_every_few_seconds(
@@ -198,12 +213,12 @@ async def test_lag_in_time_and_its_trend_are_looked_at_every_few_seconds(
     cluster = Scripted(group(member("a", 0)), [generation(1, 1_000, (0, None, "a"))])
     view = GroupView("billing")
     await view.look(cluster.admin)
-    assert ">1 min 30 s</span>" in str(view.parts())
+    assert ">1 min 30 s</span>" in str(view.parts(ListQuery({})))
     await view.look(cluster.admin)
     assert cluster.lags == 1
     await view.look(cluster.admin)
     assert cluster.lags == 2
-    assert "grows by 2 a second" in str(view.parts())
+    assert "grows by 2 a second" in str(view.parts(ListQuery({})))
     assert '"trend":"grows by 2 a second"' in view.events_since(0)[-1].decode()
 
 
@@ -214,9 +229,17 @@ async def test_the_list_has_lag_in_time() -> None:
     for _ in range(2):
         await view.look(cluster.admin)
     assert view.details["billing"].behind is not None
-    shown = pages.groups(view.rows, view.details, "", 1, 1)
-    assert '<td data-label="Oldest unread">1 min 30 s</td>' in shown
+    shown = pages.groups(view.rows, view.details, ListQuery({}))
+    assert '<td data-label="Oldest unread"><span>1 min 30 s</span></td>' in shown
     assert '<td data-label="Trend">grows by 2 a second</td>' in shown
+
+
+async def test_the_lists_lag_is_that_of_records_as_in_kohort_groups_lag() -> None:
+    cluster = Scripted(replace(group(), partitions=(PartitionOffsets("orders", 0, 9, 5, -4, None),)))
+    view = GroupsView()
+    view.show(["billing"])
+    await view.look(cluster.admin)
+    assert (cluster.now.total_lag, view.details["billing"].lag) == (-4, 10)
 
 
 async def test_only_groups_that_are_shown_are_described() -> None:
@@ -245,29 +268,9 @@ async def test_a_group_that_may_not_be_seen_hides_no_other() -> None:
 
 async def test_what_is_wanted_of_groups_is_bounded() -> None:
     view = GroupsView()
-    view.show(f"g{number}" for number in range(views._MOST_SHOWN + 50))
-    assert len(view._shown) == views._MOST_SHOWN
+    view.show(f"g{number}" for number in range(views.MOST_DETAILED + 50))
+    assert len(view._shown) == views.MOST_DETAILED
     assert "g0" not in view._shown
-
-
-async def test_lists_tell_pages_when_something_is_new() -> None:
-    with running_broker() as broker:
-        async with GroupAdmin(broker.bootstrap) as admin:
-            looked = (TopicsView(), BrokersView(), TopicView("orders"))
-            await admin.cluster.create_topics({"orders": 2})
-            for view in looked:
-                await view.look(admin)
-                first = view.version
-                await view.look(admin)
-                assert (first, view.version) == (1, 1), view
-            await admin.cluster.create_topics({"payments": 1})
-            for view in looked[:2]:
-                await view.look(admin)
-                assert view.version == 2
-            await admin.cluster.delete_topics(["orders"])
-            with pytest.raises(KafkaError):
-                await looked[2].look(admin)
-            assert looked[2].found is None
 
 
 async def test_pages_are_told_of_a_disk_when_what_they_show_of_it_changes(
@@ -284,13 +287,37 @@ async def test_pages_are_told_of_a_disk_when_what_they_show_of_it_changes(
     monkeypatch.setattr(views, "status", status)
     view, versions = BrokersView(), []
     for disk in disks:
-        await view.look(cast("Any", SimpleNamespace(cluster=None)))
+        await view.look(cast("Any", SimpleNamespace(cluster=OpenCluster())))
         versions.append(view.version)
         assert view.found is not None
         assert view.found.brokers[0].disk == disk
     assert versions == [1, 1, 2, 3]
 
 
-def test_names_are_found_whatever_their_case() -> None:
-    rows = [ListedGroup(name, "", None, None, 1) for name in ("Straße", "other")]
-    assert [row.group for row in matching_rows(rows, "STRASSE", "group")] == ["Straße"]
+@pytest.mark.parametrize("count", [3, MOST_DETAILED + 1])
+async def test_to_sort_by_lag_all_groups_are_asked_for_it(count: int) -> None:
+    cluster = Scripted(group(member("a", 0)), [generation(4, 1_000, (0, None, "a"))])
+    names = [f"g{number:03}" for number in range(count)]
+    rows = [ListedGroup(name, "consumer", "Stable", "classic", 1) for name in names]
+
+    async def list_groups() -> list[ListedGroup]:
+        return rows
+
+    async def lag(_: list[str] | None = None) -> list[GroupLag]:
+        lags = [PartitionLag("orders", 0, 0, int(name[1:]), int(name[1:]), None) for name in names]
+        return [GroupLag(n, "classic", "Stable", 0, (one,), 1) for n, one in zip(names, lags, strict=True)]
+
+    admin = cast("Any", cluster.admin)
+    admin.list_groups, admin.lag = list_groups, lag
+    view, query = GroupsView(), ListQuery({"sort.groups": "-lag"})
+    await view.look(admin)
+    chosen, by_details = pages.choose_groups(view.rows, view.details, query)
+    assert by_details
+    assert not view.show([row.group for row in chosen], everything=True)
+    await view.look(admin)
+    assert view.details.keys() == set(names)
+    chosen, _ = pages.choose_groups(view.rows, view.details, query)
+    assert view.show([row.group for row in chosen], everything=True) == (count <= MOST_DETAILED)
+    if count > MOST_DETAILED:
+        assert chosen[0].group == names[-1]
+        assert len(cluster.reads) <= MOST_DETAILED

@@ -41,7 +41,8 @@ _MOST_NAMED: Final = 5
 class RecordedPast:
     """What recordings have of a group, oldest first. Nobody recorded outside ``watched``; ``lost`` has
     stretches with the number of events that are missing. Before ``details_from_ms`` only ends of generations
-    are left, and before ``events_from_ms`` nothing. ``silent`` brokers did not answer.
+    are left, and before ``events_from_ms`` nothing. ``hidden_ms`` is when groups may last have been hidden
+    from who recorded. ``silent`` brokers did not answer.
     """
 
     entries: tuple[HistoryEntry, ...] = ()
@@ -50,6 +51,7 @@ class RecordedPast:
     samples: tuple[LagPoint, ...] = ()
     details_from_ms: int = 0
     events_from_ms: int = 0
+    hidden_ms: int = 0
     is_recording: bool = True
     silent: tuple[int, ...] = ()
 
@@ -129,7 +131,7 @@ def _past_in(answers: Sequence[DescribeGroupRecordingResponse]) -> RecordedPast:
         ),
         first.details_from_ms,
         first.events_from_ms,
-        first.is_recording,
+        is_recording=first.is_recording,
     )
 
 
@@ -156,7 +158,8 @@ def read_folder(
             only_lasting=only_lasting,
         )
         if not (found.rows or found.samples) and group not in group_names(place):
-            raise ConfigError(f"the recording in {folder} knows no group {group!r}")
+            hidden = "; its user could not see every group" if found.hidden_ms else ""
+            raise ConfigError(f"the recording in {folder} knows no group {group!r}{hidden}")
     except sqlite3.Error as error:
         raise ConfigError(f"the recording in {folder} cannot be read: {error}") from None
     return past_of(found)
@@ -173,6 +176,7 @@ def past_of(found: GroupRecording) -> RecordedPast:
         tuple(LagPoint(*each[1:]) for each in found.samples),
         found.details_from_ms,
         found.events_from_ms,
+        found.hidden_ms,
     )
 
 
@@ -192,7 +196,7 @@ def merge_pasts(pasts: Sequence[RecordedPast]) -> RecordedPast:
         tuple(sorted((sample for past in pasts for sample in past.samples), key=lambda each: each[0])),
         max(past.details_from_ms for past in pasts),
         max(past.events_from_ms for past in pasts),
-        any(past.is_recording for past in pasts),
+        is_recording=any(past.is_recording for past in pasts),
     )
 
 
@@ -257,6 +261,11 @@ def words_of_what_is_missing(
         f"{count} events could not be recorded, of this group or of others, from {_spoken(when)}"
         for when, count in losses[-_MOST_NAMED:]
     ]
+    if past.hidden_ms and past.hidden_ms >= stretch.from_ms:
+        words.append(
+            f"until {notation.utc(past.hidden_ms)} the user of 'kohort ui' had no right to see every group: "
+            "nothing was recorded of this one while it was hidden"
+        )
     if (
         past.events_from_ms > stretch.from_ms
         and past.watched

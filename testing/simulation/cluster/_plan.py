@@ -55,6 +55,8 @@ _UNCLEAN_SHARE: Final = 0.15
 _CONSUMER_SHARE: Final = 0.25
 #: How many have links that deliver late what was given up.
 _LATE_SHARE: Final = 0.15
+#: How many show only records that are on the disk.
+_FLUSHED_SHARE: Final = 0.15
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -147,6 +149,9 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     rng = Random(f"cluster, late {seed}")
     if rng.random() < _LATE_SHARE:
         _deliver_late(plan)
+    rng = Random(f"cluster, shown {seed}")
+    if rng.random() < _FLUSHED_SHARE:
+        plan.configs["kohort_visibility"] = "flushed"
     return plan
 
 

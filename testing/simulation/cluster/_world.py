@@ -56,6 +56,8 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         self._newest: dict[tuple[UUID, int], int] = {}
         # partitions that a broker is in sync for and has lost
         self._suspect: set[PartitionKey] = set()
+        # the session of the victim that lost its disk is over
+        self._is_missed = True
         # the last state of each partition whose elections may be unclean, and the topic's id
         self._known: dict[PartitionKey, PartitionState] = {}
         self._unclean: UUID | None = None
@@ -129,14 +131,19 @@ class ClusterWorld(BrokerWorld[ClusterPlan]):
         over, the victim may also get in sync, by what its leader saw of it before.
         """
         self._suspect = {key for key, _ in self._states()}
+        self._is_missed = False
         self.metadata_changed()
 
     def metadata_changed(self) -> None:
         if self._unclean is not None:
             self._look_for_unclean_elections()
+        there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
+        if not self._is_missed:
+            # it also counts as in sync in what is made now
+            self._suspect |= {key for key, _ in self._states()}
+            self._is_missed = victim not in there
         if not self._suspect:
             return
-        there, victim = {int(name) for name in self.metadata.tree.children(BROKER_ENTRIES)}, self.plan.victim
         for key, state in self._states():
             if key not in self._suspect:
                 continue

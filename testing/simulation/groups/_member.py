@@ -38,7 +38,7 @@ from ....consumer.record import Record
 from ....coordinator.classic_groups.group import live_classic
 from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....coordinator.consumer_groups.group import live_consumer_group as live_consumers
-from ....coordinator.consumer_groups.target import Topic
+from ....coordinator.groups.subscribed_topics import Topic
 from ....protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ....statemachine import MemberState
 from ..engine._network import Receiver, SimulatedCall, SimulatedLink

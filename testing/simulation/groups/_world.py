@@ -12,7 +12,7 @@ from ....coordinator.consumer_groups.assigning import RETRY_MS
 from ....coordinator.consumer_groups.group import ConsumerGroup
 from ....coordinator.consumer_groups.group import live_consumer_group as live_consumers
 from ....coordinator.consumer_groups.regex import RESOLUTION_PAUSE_MS
-from ....coordinator.consumer_groups.target import Topic
+from ....coordinator.groups.subscribed_topics import Topic
 from ....protocol import ApiKey, RequestContext, TopicPartition, api_key_of
 from ....statemachine import ConsumerGroupState, GroupState, MemberState
 from ..engine._network import Receiver, SimulatedCall, SimulatedLink

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ....broker.assembly import BrokerAssembly
-from ....broker.share.persister import Persister, ShareKey, StoredPartition
+from ....broker.share.persister import Persister, ShareKey, StateId, StoredPartition
 from ....protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
 from ....share_partitions import StateBatch
 from ....share_state import ShareCoordinator
@@ -31,11 +29,10 @@ class ShareProcess(BrokerProcess):
         super()._on_assembled(parts)
         plan, shares = self.world.plan, parts.node.shares
         assert isinstance(plan, SharePlan), "it is one of a share group"
-        writes: StateWrites = self.world.state_writes  # type: ignore[attr-defined]
         shares.persister = FailingPersister(
             shares.persister,
             self.world,
-            writes,
+            self.world.failed_writes,  # type: ignore[attr-defined]
             self.world.state_ledger,  # type: ignore[attr-defined]
             self.world.is_newest_epoch,  # type: ignore[attr-defined]
             fails=plan.state_faults,
@@ -68,27 +65,17 @@ class ShareProcess(BrokerProcess):
         return {key for key in keys if not self.world.keeps_state(self, key)}  # type: ignore[attr-defined]
 
 
-@dataclass(slots=True)
-class StateWrites:
-    """Writes of leaders, by share partition: how many are not answered, or were given up with what the leader
-    had in memory; and of which one has failed.
-    """
-
-    under_way: Counter[ShareKey] = field(default_factory=Counter)
-    failed: set[ShareKey] = field(default_factory=set)
-
-
 class FailingPersister:
     """A ``Persister`` whose reads and writes are late, and whose writes fail: before they are carried out, or
-    afterwards. ``fails`` and ``is_late`` are how likely each of that is, ``leads`` says whether nobody has
-    led a share partition after a leader epoch.
+    afterwards (those are put into ``failed``). ``fails`` and ``is_late`` are how likely each of that is,
+    ``leads`` says whether nobody has led a share partition after a leader epoch.
     """
 
     def __init__(
         self,
         persister: Persister,
         schedule: Schedule[SchedulePlan],
-        writes: StateWrites,
+        failed: set[ShareKey],
         ledger: ShareStateLedger,
         leads: Callable[[ShareKey, int], bool],
         *,
@@ -99,7 +86,7 @@ class FailingPersister:
         self._schedule = schedule
         self._fails = fails
         self._is_late = is_late
-        self._writes = writes
+        self._failed = failed
         self._ledger = ledger
         self._leads = leads
 
@@ -123,24 +110,21 @@ class FailingPersister:
     async def write(
         self,
         key: ShareKey,
-        state_epoch: int,
+        state: StateId,
         leader_epoch: int,
         start_offset: int,
         done_count: int,
         batches: Sequence[StateBatch],
     ) -> None:
         """Write what has changed, or fail."""
-        self._writes.under_way[key] += 1
         try:
             await self._be_late()
             if self._draws(self._fails):
                 raise _FAILED
-            await self._persister.write(key, state_epoch, leader_epoch, start_offset, done_count, batches)
+            await self._persister.write(key, state, leader_epoch, start_offset, done_count, batches)
             await self._be_late()
             if self._draws(self._fails):
                 raise _FAILED
         except KafkaError:
-            self._writes.failed.add(key)
+            self._failed.add(key)
             raise
-        finally:
-            self._writes.under_way[key] -= 1

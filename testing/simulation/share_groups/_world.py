@@ -23,7 +23,7 @@ from ..faults._topics import TopicFaults
 from ..workloads._share import Sharing
 from ..workloads._share_states import ShareStateLedger
 from ._plan import PASSING, SharePlan
-from ._process import ShareProcess, StateWrites
+from ._process import ShareProcess
 
 
 class ShareWorld(ClusterWorld):
@@ -35,7 +35,8 @@ class ShareWorld(ClusterWorld):
 
     def __init__(self, plan: SharePlan, *, checked: bool = True, traced: bool = False) -> None:
         super().__init__(plan, checked=checked, traced=traced)
-        self.state_writes = StateWrites()
+        #: Share partitions of which a write has failed.
+        self.failed_writes: set[ShareKey] = set()
         #: What share coordinators of all brokers were asked and have answered.
         self.state_ledger = ShareStateLedger(self)
         topics = [TOPIC, *([OUTPUT] if plan.inputs else []), PASSING]
@@ -66,23 +67,19 @@ class ShareWorld(ClusterWorld):
 
     def has_failed(self, key: ShareKey) -> bool:
         """Return whether a write of a leader has failed."""
-        return key in self.state_writes.failed
-
-    def may_be_written(self, group: str, place: TopicPlace) -> bool:
-        """Return whether a write of a leader may be on its way."""
-        return self.plan.late > 0 or self.state_writes.under_way[ShareKey(group, *place)] > 0
+        return key in self.failed_writes
 
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition
-    ) -> Iterator[tuple[SharePartitionKey, int, int]]:
-        """Share partitions with their state epochs and start offsets, as the newest leader of their state
-        has them, if that has changed.
+    ) -> Iterator[tuple[SharePartitionKey, int]]:
+        """Share partitions with their start offsets, as the newest leader of their state has them, if that
+        has changed.
         """
         states = self._states_at(broker, partition)
         if states is not None and self._states_looked_at.get(states) != states.end_offset:
             self._states_looked_at[states] = states.end_offset
             for key, kept in states.by_key.items():
-                yield key, kept.now.state_epoch, kept.now.start_offset
+                yield key, kept.now.start_offset
 
     def _states_at(self, broker: BrokerProcess, partition: Partition) -> ShareStates | None:
         shards = None if broker.parts is None else broker.parts.share_states._shards

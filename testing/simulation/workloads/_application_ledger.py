@@ -48,6 +48,7 @@ class AppDelivery:
     """One record that an application got once; ``said`` is what it has said of it. ``told``: it waits for
     every answer. ``until_ms``: its consumer keeps the lock until then if it can. ``is_passed``: by the time
     that it was said all was done up to the record; a leader answers then as if it counted (as Apache Kafka).
+    ``is_left``: nothing was said of it when its consumer closed its session, which gave it back.
     """
 
     member: str
@@ -59,6 +60,7 @@ class AppDelivery:
     said: AcknowledgeType | None = None
     outcome: DeliveryEnd | None = None
     is_passed: bool = False
+    is_left: bool = False
 
     def __str__(self) -> str:
         said = "nothing" if self.said is None else self.said.name
@@ -116,9 +118,9 @@ class ApplicationLedger:
         # in the order in which applications got them
         self._of: dict[RecordKey, list[AppDelivery]] = defaultdict(list)
         self._by_record: dict[ShareRecord, AppDelivery] = {}
-        # by member id: the last delivery of each record, and how often brokers said that it was delivered
+        # by member id: the last delivery of each record, and counts of what was given and is not delivered
         self._last: dict[str, dict[RecordKey, AppDelivery]] = defaultdict(dict)
-        self._given: dict[tuple[str, RecordKey], set[int]] = defaultdict(set)
+        self._given: dict[tuple[str, RecordKey], list[int]] = defaultdict(list)
         # what consumers called offsets without a record
         self._gaps: set[RecordKey] = set()
 
@@ -144,7 +146,9 @@ class ApplicationLedger:
         if lock is None or lock.deadline_ms <= now or record.verdict is not None:
             self._world.found("Q12", f"{member} delivers {record}, whose lock has ended")
         counts = self._given[member_id, key]
-        if record.delivery_count not in counts:
+        if record.delivery_count in counts:
+            counts.remove(record.delivery_count)
+        else:
             text = f"{member} delivers {record}, which brokers have given it as the {sorted(counts)}."
             self._world.found("Q12", text)
         if self._calm:
@@ -157,8 +161,9 @@ class ApplicationLedger:
         now = self._world.heap.now
         for before in self._of[entry.key]:
             given_back = before.said is AcknowledgeType.RELEASE
-            # who closes gives back what it has said nothing of
-            given_back = given_back or (before.said is None and before.member in self._closing)
+            # who closes gives back what it has said nothing of by then
+            is_left = before.is_left or before.said is None or before.record.lock is None
+            given_back = given_back or (is_left and before.member in self._closing)
             if not (given_back or before.is_over) and now < before.until_ms - _MARGIN_MS:
                 self._world.found("Q15", f"{entry} has {entry.key}, as had {before}")
 
@@ -192,6 +197,11 @@ class ApplicationLedger:
     def on_closing(self, member: str) -> None:
         """A member begins to close its consumer."""
         self._closing.add(member)
+
+    def on_session_closing(self, member: str) -> None:
+        """A member that closes its consumer sends the last request of a session."""
+        for entry in self._by_record.values() if member in self._closing else ():
+            entry.is_left = entry.is_left or (entry.member == member and entry.said is None)
 
     def on_closed(self, member: str) -> None:
         """The consumer of a member has closed: what nothing was said of is given back, though a handler may
@@ -230,8 +240,8 @@ class ApplicationLedger:
                     self._gaps.add(key)
                 elif kind != AcknowledgeType.RENEW:
                     given = self._given[call.body.member_id, key]
-                    # another leader may have given it again before the former one has answered
-                    is_former = entry is not None and max(given, default=0) > entry.count
+                    # another leader may have given it again, which does not know of the former delivery
+                    is_former = entry is not None and max(given, default=0) >= entry.count
                     self._check_said(key, kind, entry, is_former=is_former)
                 if entry is not None and offset < start:
                     entry.is_passed = True
@@ -263,7 +273,7 @@ class ApplicationLedger:
                 place = TopicPlace(topic.topic_id, row.partition_index)
                 for part in row.acquired_records:
                     for offset in range(part.first_offset, part.last_offset + 1):
-                        self._given[call.body.member_id, RecordKey(place, offset)].add(part.delivery_count)
+                        self._given[call.body.member_id, RecordKey(place, offset)].append(part.delivery_count)
 
     # --- the end ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ....consumer import ConsumerError
 from ....consumer.share.consumer import ShareConsumer
 from ....consumer.share.events import LockLost, ShareAssignmentChanged
 from ....protocol import ApiKey, KohortError
-from ....share_partitions import TopicPlace
+from ....share_partitions import CLOSING_EPOCH, TopicPlace
 from ..brokers._links import Links
 from ..brokers._plan import Values
 from ..brokers._world import AnyWorld
@@ -128,8 +128,8 @@ class ConsumingProcess(SharingProcess):
         self._closes = self._is_closed = False
         self._is_calm: bool = world.plan.calm
         self._number = -1 - len(world.clients)
-        # by API: when it sent the last requests
-        self._sent: dict[int, deque[int]] = {}
+        # by API, and fetches by broker, too: when it sent the last requests
+        self._sent: dict[tuple[int, object], deque[int]] = {}
         super().__init__(world, work, name)
         self._habits = habits = draw_habits(self.rng)
         if habits.is_old:
@@ -217,8 +217,12 @@ class ConsumingProcess(SharingProcess):
 
     def sending(self, call: SimulatedCall, _answer: AnyFuture) -> None:
         if call.api_key in READS:
+            if call.body.share_session_epoch == CLOSING_EPOCH:
+                self._ledger.on_session_closing(self.name)
             return
-        times = self._sent.setdefault(call.api_key, deque(maxlen=_MOST_REQUESTS))
+        # a consumer of retry topics always has one fetch under way at each broker
+        broker = call.connection.node if call.api_key == ApiKey.FETCH else None
+        times = self._sent.setdefault((call.api_key, broker), deque(maxlen=_MOST_REQUESTS))
         now = self.world.heap.now
         if len(times) == _MOST_REQUESTS and now - times[0] < _WITHIN_MS:
             name = ApiKey(call.api_key).name

@@ -207,7 +207,7 @@ class Sharing(Workload):
         await delete_group(cluster, QUEUE)
         # a broker that starts knows some topics sooner than others
         for place in dict.fromkeys([*self.ledger.known_starts(), *self._view.places_of(self.topics)]):
-            self.ledger.begin_anew(place, 0, is_deleted=True)
+            self.ledger.begin_anew(place, 0)
         self._heard.clear()
         self.ledger.is_altered = False
         self._join_again()

@@ -48,14 +48,11 @@ class ShareView(Protocol):
     def has_failed(self, key: ShareKey, /) -> bool:
         """Return whether a write of a leader has failed."""
 
-    def may_be_written(self, group: str, place: TopicPlace, /) -> bool:
-        """Return whether a write of a leader may be on its way."""
-
     def stored_starts(
         self, broker: BrokerProcess, partition: Partition, /
-    ) -> Iterable[tuple[SharePartitionKey, int, int]]:
-        """Share partitions with their state epochs and start offsets, as the newest leader of their state
-        has them, if that has changed.
+    ) -> Iterable[tuple[SharePartitionKey, int]]:
+        """Share partitions with their start offsets, as the newest leader of their state has them, if that
+        has changed.
         """
 
 
@@ -95,13 +92,11 @@ class _Known:
     ``counted``: the delivery count that was stored when a release was answered. ``deliveries``: the highest
     count with which each was given. ``sent`` counts deliveries,
     ``unsent`` has the times of those whose answer did not leave the broker. ``first``: below it nothing has
-    to be given. ``past`` is what was known before offsets were altered. ``is_remade``: the group was deleted
-    before, and what its leaders wrote may come yet.
+    to be given.
     """
 
     life: int = 0
     first: int = 0
-    is_remade: bool = False
     done: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     given: set[int] = field(default_factory=set)
@@ -110,19 +105,6 @@ class _Known:
     sent: Counter[int] = field(default_factory=Counter)
     unsent: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     start: int = -1
-    epoch: int = -1
-    past: list[_Known] = field(default_factory=list)
-
-    def add(self, past: _Known) -> None:
-        """What was done in a life before may be done in this one."""
-        self.first = max(self.first, past.first)
-        self.given |= past.given
-        self.ended |= past.ended
-        for offset, count in past.deliveries.items():
-            self.deliveries[offset] = max(count, self.deliveries.get(offset, 0))
-        self.sent += past.sent
-        for offset, times in past.unsent.items():
-            self.unsent[offset] += times
 
 
 class ShareLedger:
@@ -137,8 +119,8 @@ class ShareLedger:
         self._known: dict[TopicPlace, _Known] = {}
         # by what a leader has in memory
         self._given: dict[LedPartition, dict[int, _Delivery]] = {}
-        # the partitions of a session that its member closes
-        self._closing: dict[str, frozenset[TopicPlace]] = {}
+        # the partitions of a session that its member closes, by the broker that has it
+        self._closing: dict[tuple[BrokerProcess, str], frozenset[TopicPlace]] = {}
         # what leaders had in memory when offsets were altered
         self._replaced: set[LedPartition] = set()
         # those of them that a session held in memory: of a member that is gone, which its broker did not know
@@ -175,25 +157,16 @@ class ShareLedger:
         deliveries = self.of(place).deliveries
         return {offset for offset, count in deliveries.items() if count >= self._least_most}
 
-    def begin_anew(self, place: TopicPlace, first: int, *, is_deleted: bool = False) -> None:
-        """A share partition begins at an offset, whatever was before.
-
-        A leader that has it in memory goes on until a write of it is fenced. If the group was deleted, that
-        may never be, nor are writes that are on their way, as in Apache Kafka: epochs begin anew, and what
-        was done before may be done in the new group too.
+    def begin_anew(self, place: TopicPlace, first: int) -> None:
+        """A share partition begins at an offset, whatever was before. A leader that has it in memory goes on
+        until a write of it is fenced.
         """
-        before = self.of(place)
-        now = self._known[place] = _Known(before.life + 1, first, is_deleted or before.is_remade)
+        self._known[place] = _Known(self.of(place).life + 1, first)
         brokers = self._world.brokers.values()
         found = [(broker, self._view.led_share_partition(broker, self._group, place)) for broker in brokers]
-        in_memory = {led for _, led in found if led is not None}
-        self._replaced |= in_memory
+        self._replaced |= {led for _, led in found if led is not None}
         holding = {broker for broker, _ in self._view.share_sessions()}
         self._held |= {led for broker, led in found if led is not None and broker in holding}
-        now.past = [before, *before.past]
-        if now.is_remade and (in_memory or self._view.may_be_written(self._group, place)):
-            for each in now.past:
-                now.add(each)
 
     # --- requests -----------------------------------------------------------------------------------------
 
@@ -208,7 +181,8 @@ class ShareLedger:
             assert broker.parts is not None, "it has begun with the request"
             session = broker.parts.node.shares.sessions.find(self._group, call.body.member_id)
             # what it has of partitions that it has forgotten before stays locked, as in Apache Kafka
-            self._closing[call.body.member_id] = frozenset(() if session is None else session.places)
+            places = () if session is None else session.places
+            self._closing[broker, call.body.member_id] = frozenset(places)
 
     def _ask(
         self, broker: BrokerProcess, call: SimulatedCall, place: TopicPlace, batches: _Batches
@@ -298,7 +272,7 @@ class ShareLedger:
             kept = 0 if each.records is None else each.records.acquired_by(member)
             place = TopicPlace(each.key.topic_id, each.key.number)
             # a release whose write failed is undone
-            if kept and place in self._closing[member] and not self._view.has_failed(each.key):
+            if kept and place in self._closing[broker, member] and not self._view.has_failed(each.key):
                 self._world.found("Q9", f"{member} has closed its session and keeps {kept} of {each}")
 
     def _gave(
@@ -371,14 +345,11 @@ class ShareLedger:
         """Check that no stored start offset goes back."""
         if partition.topic.name != SHARE_STATE_TOPIC or broker.parts is None or self.is_altered:
             return
-        for key, epoch, start in self._view.stored_starts(broker, partition):
+        for key, start in self._view.stored_starts(broker, partition):
             known = self.of(TopicPlace(key.topic_id, key.partition))
-            # a deleted group's leader has written into what a group that was made anew begins once more
-            if known.is_remade and epoch > known.epoch:
-                known.start = start
-            elif start < known.start:
+            if start < known.start:
                 self._world.found("Q3", f"the start offset of {key} goes back from {known.start} to {start}")
-            known.epoch, known.start = epoch, max(known.start, start)
+            known.start = max(known.start, start)
 
     def known_starts(self) -> Mapping[TopicPlace, tuple[int, int]]:
         """What is known of stored start offsets now, with how often they were altered."""

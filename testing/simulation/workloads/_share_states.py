@@ -61,6 +61,8 @@ class ShareStateLedger:
     def __init__(self, world: AnyWorld) -> None:
         self._world = world
         self._stored: dict[SharePartitionKey, _KnownState] = {}
+        #: Numbered requests that were answered as carried out.
+        self._carried_out: set[tuple[SharePartitionKey, int]] = set()
 
     def __repr__(self) -> str:
         return f"ShareStateLedger({len(self._stored)} share partitions)"
@@ -88,9 +90,22 @@ class ShareStateLedger:
         """
         for each, result in zip(asked, results, strict=True):
             if not result.error_code and self._stored.get(each.key) is each.stored:
-                if each.api is not ApiKey.READ_SHARE_GROUP_STATE or each.key not in former:
+                if not self._is_repeated(each) and (
+                    each.api is not ApiKey.READ_SHARE_GROUP_STATE or each.key not in former
+                ):
                     self._check_fences(each)
                 self._learn(each, result)
+
+    def _is_repeated(self, asked: AskedState) -> bool:
+        """Return whether a request was carried out before. Its repetition changes nothing, also at a broker
+        that does not know yet that another one has the state.
+        """
+        if asked.api not in _REPLACES or asked.row.order < 0:
+            return False
+        number = asked.key, asked.row.order
+        is_repeated = number in self._carried_out
+        self._carried_out.add(number)
+        return is_repeated
 
     def _check_fences(self, asked: AskedState) -> None:
         leader, state = (getattr(asked.row, f"{each}_epoch", _UNKNOWN) for each in ("leader", "state"))

@@ -40,15 +40,15 @@ def test_a_user_is_made_logs_in_gets_another_password_and_goes(
     assert made.rows()[1:] == [[user, f"SCRAM-SHA-{bits}", "can", "log", "in"] for bits in (256, 512)]
     assert "gehe1m" not in made.out + made.err
     assert mechanisms(operator, user) == [("SCRAM-SHA-256", 4096), ("SCRAM-SHA-512", 4096)]
-    assert as_user(user, "topics", "list", password="gehe1m").code == 0
+    assert as_user(user, "cluster", "features", password="gehe1m").code == 0
 
     file = tmp_path / "another"
     file.write_text("other\n")
     words = ("--mechanism", "SCRAM-SHA-256", "--iterations", "8192", "--password-file", file)
     assert operator("users", "add", user, *words).code == 0
     assert mechanisms(operator, user) == [("SCRAM-SHA-256", 8192), ("SCRAM-SHA-512", 4096)]
-    assert as_user(user, "topics", "list", password="gehe1m").code != 0
-    assert as_user(user, "topics", "list", password="other").code == 0
+    assert as_user(user, "cluster", "features", password="gehe1m").code != 0
+    assert as_user(user, "cluster", "features", password="other").code == 0
 
     removed = operator("users", "remove", user, "--mechanism", "SCRAM-SHA-256", "--json")
     assert removed.document["users"] == [{"user": user, "mechanism": "SCRAM-SHA-256", "result": "removed"}]
@@ -69,7 +69,7 @@ def test_odd_names_and_a_password_of_a_variable(
     listed = operator("users", "list").out
     assert user in listed
     assert other in listed
-    assert as_user(user, "topics", "list", password="pässwort 1").code == 0
+    assert as_user(user, "cluster", "features", password="pässwort 1").code == 0
 
 
 def test_a_dry_run_says_what_would_be_done(operator: Command, group: Names, piped: Types) -> None:

@@ -141,6 +141,7 @@ def test_compare_as_table_document_and_page(assignors: Assignors, file: Path, tm
     text = page.read_text()
     told = words(text)
     assert "cooperative-sticky: moves 4 would move, 0 would be placed; settled after" in told
+    assert "settled after 1 round, computed" in told
     assert "sticky 3 4 6 5.3" in told, "the balance"
     assert "m1 m3 2 clicks 0-1" in told, "a move"
     assert "m1 10 6 m2 4 6 m3 2 4" in told, "loads, the one that changes most first"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kohort.broker.partitions.hang_watch import HangWatch
 from kohort.testing import RunningCluster, running_cluster
 from tests.admin.conftest import Ran, ran
 
@@ -61,6 +62,16 @@ def test_a_broker_whose_disk_refuses_writes_is_shown(
     found = command("status", "--json").document
     assert {each["node_id"] for each in found["brokers"] if each["disk"]["failing"]} == {2}
     assert command("status").out.count("refuses writes") == 1
+
+
+def test_a_broker_whose_disk_hangs_is_shown(
+    cluster: RunningCluster, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HangWatch, "hanging_s", 12.5)
+    monkeypatch.setattr(cluster.brokers[1]._broker.topics.logs.disk, "failing", True)
+    found = command("status", "--json").document
+    assert {each["node_id"] for each in found["brokers"] if each["disk"]["hanging"]} == {2, 3}
+    assert command("status").out.count("hangs") == 2
 
 
 def test_replicas_are_moved_as_planned_and_first_ones_lead(cluster: RunningCluster, command: Command) -> None:

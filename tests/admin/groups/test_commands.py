@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -128,6 +129,50 @@ def test_a_reset_is_shown_and_with_execute_done(
 def committed(groups: Groups, name: str) -> dict[int, int]:
     rows = groups("describe", name, "--json").document["partitions"]
     return {row["partition"]: row["committed_offset"] for row in rows}
+
+
+def test_a_reset_by_a_file_gives_each_partition_its_own_offset(
+    groups: Groups, orders: tuple[str, str], tmp_path: Path
+) -> None:
+    topic, name = orders
+    file = tmp_path / "offsets.csv"
+    # as a program for tables writes it
+    file.write_text(f"\ufeff{topic},1,3\r\n\r\n{topic},0,17\r\n", "utf-8", newline="")
+    dry = groups("reset-offsets", name, "--from-file", file)
+    assert dry.code == 0
+    assert {int(row[1]): int(row[3]) for row in dry.rows()[1:]} == {0: 17, 1: 3}
+    assert committed(groups, name) == {0: 5, 1: 10}
+    assert groups("reset-offsets", name, "--from-file", file, "--execute").code == 0
+    assert committed(groups, name) == {0: 17, 1: 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ("orders,0", (), "line 1: 'orders,0' is not TOPIC,PARTITION,OFFSET"),
+        ("orders,0,5\norders,-1,5", (), "line 2: 'orders,-1,5' is not TOPIC,PARTITION,OFFSET"),
+        ("orders,0,5\norders,0,6", (), "line 2: partition 0 of topic 'orders' is there twice"),
+        ("\n", (), "the file has no offsets"),
+        (f"orders,0,{'9' * 5_000}", (), "is not TOPIC,PARTITION,OFFSET"),
+        (f"{'x' * 200_000},0,5", (), "the file is no CSV: field larger than field limit"),
+        ("orders\udcff,0,5", (), "is no text in UTF-8"),
+        (None, (), "No such file or directory"),
+        (
+            "orders,0,5",
+            ("--all-topics",),
+            "the file names the partitions: leave out --topic and --all-topics",
+        ),
+    ],
+)
+def test_a_file_of_offsets_that_is_wrong_changes_nothing(
+    groups: Groups, tmp_path: Path, text: str | None, more: tuple[str, ...], said: str
+) -> None:
+    file = tmp_path / "offsets.csv"
+    if text is not None:
+        file.write_text(text, "utf-8", "surrogateescape")
+    wrong = groups("reset-offsets", "billing", "--from-file", file, *more, "--execute")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert said in wrong.err
 
 
 def test_a_reset_of_one_partition_notes_what_it_changed_about_the_wish(

@@ -6,13 +6,23 @@ import asyncio
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kohort.admin import GroupAdmin
-from kohort.admin.groups.results import HoldUp
-from kohort.admin.pages.lanes_page import page
+from kohort.admin.groups.results import (
+    SHARE,
+    DeliveredRecords,
+    GroupDescription,
+    HeldRecords,
+    HoldUp,
+    RecordsInFlight,
+    ShareOffsets,
+)
+from kohort.admin.pages.lanes import Lanes
+from kohort.admin.pages.lanes_page import page, parts
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Groups, stable
 from tests.admin.groups.test_commands import Name, NewTopic
@@ -59,6 +69,29 @@ def test_no_name_of_a_client_becomes_part_of_the_page() -> None:
     [data] = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', shown)
     assert json.loads(data)["owners"][0][1] == EVIL
     assert not re.search(r'="[^"]*<', shown.split("<style>")[0])
+
+
+def test_records_in_flight_of_a_share_group_are_shown_with_those_at_their_last_delivery() -> None:
+    held, deliveries = (HeldRecords("w1", 8),), (DeliveredRecords(1, 10), DeliveredRecords(5, 2))
+    told = RecordsInFlight(20, held, 3, 2, deliveries, 1, 4, 7, None)
+    now = group_of_shares(ShareOffsets("jobs", 0, 6, 30, 22, ("w1",), told))
+    shown = words(parts(now, delivery_limit=5))
+    assert (
+        "jobs-0 6 30 22 8 3 10 x 1, 2 x 5 2 1 rejected, 4 delivered too often, 7 locks lost - w1 (8)" in shown
+    )
+    assert "Member Partition Records w1 jobs-0 8" in shown
+    assert "2 x 5 - 1 rejected" in words(parts(now))
+
+
+def test_a_share_group_of_other_brokers_has_its_offsets_and_a_word_on_the_rest() -> None:
+    shown = words(parts(group_of_shares(ShareOffsets("jobs", 0, 6, 30, 22, ("w1",)))))
+    assert "Partition Start End Lag Members jobs-0 6 30 22 w1" in shown
+    assert "No leader tells of records in flight" in shown
+
+
+def group_of_shares(*shared: ShareOffsets) -> Lanes:
+    now: GroupDescription = made.group()
+    return made.picture(replace(now, group_type=SHARE, shared=shared))
 
 
 def test_the_page_may_load_and_send_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from kohort.admin.records import deadletter_commands
+from kohort.admin.records import letters as letters_module
 from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, Record
 from kohort.producer import Producer
@@ -131,6 +131,31 @@ def test_letters_are_listed_with_origin_and_reason(deadletters: Command, aside: 
     assert ":\nTraceback (most recent call last):\n  File " in with_stack
 
 
+def test_topics_of_letters_are_found_by_what_is_in_them(
+    bootstrap: str,
+    deadletters: Command,
+    aside: tuple[Set, str],
+    new_topic: Topics,
+    write: Callable[..., None],
+) -> None:
+    (orders, letters), group = aside
+    retries, empty = new_topic("retries", partitions=1), new_topic("empty", partitions=1)
+    write(retries, [*origin(orders), ("kohort.retry.due_ms", b"1")])
+    marked = new_topic("marked", partitions=2)
+
+    async def set_aside_in_transaction() -> None:
+        async with Producer(bootstrap=bootstrap, transactional_id=marked) as producer, producer.transaction():
+            await producer.send(marked, b"v", headers=origin(orders))
+
+    asyncio.run(set_aside_in_transaction())
+    found = {row["topic"]: row for row in deadletters("topics", "--json").document["topics"]}
+    assert found.keys() >= {letters, marked}
+    assert not found.keys() & {orders, retries, empty}
+    assert (found[letters]["records"], found[letters]["group"]) == (5, group)
+    assert found[letters]["error"] in ("builtins.KeyError", "builtins.ValueError")
+    assert any(row[0] == letters for row in deadletters("topics").rows())
+
+
 def test_a_replay_writes_each_letter_once_where_it_came_from(
     bootstrap: str, deadletters: Command, aside: tuple[Set, str]
 ) -> None:
@@ -231,6 +256,21 @@ def test_a_topic_that_is_gone_is_not_made_again(
     assert deadletters("replay", letters, "--to", other, "--execute").code == 0
 
 
+def test_a_replay_that_ends_early_says_what_it_has_written(
+    deadletters: Command, new_topic: Topics, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "_TOGETHER", 1)
+    orders, letters = new_topic("orders", partitions=2), new_topic("letters", partitions=1)
+    for topic in (orders, f"{letters}.gone"):
+        write(letters, origin(topic))
+    some = deadletters("replay", letters, "--execute", "--error", "*.ValueError")
+    assert (some.code, "1 letters were written before: the same command" in some.err) == (1, True)
+    every = deadletters("replay", letters, "--execute")
+    assert (every.code, "1 letters were written before: the next replay" in every.err) == (1, True)
+    for words in ((), ("--execute",)):
+        assert "written before" not in deadletters("replay", letters, *words).err
+
+
 @pytest.mark.parametrize(("kept_from", "says"), [(2, 3), (None, "nothing more could be read")])
 def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
     bootstrap: str,
@@ -241,7 +281,7 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
     says: int | str,
 ) -> None:
     (_, letters), _ = aside
-    real = deadletter_commands._letter_ranges
+    real = letters_module.letter_ranges
 
     async def ranges(
         cluster: Cluster, topic: str
@@ -257,7 +297,7 @@ def test_letters_that_vanish_meanwhile_are_passed_over_or_told(
             each.result(20)
         return found
 
-    monkeypatch.setattr(deadletter_commands, "_letter_ranges", ranges)
+    monkeypatch.setattr(letters_module, "letter_ranges", ranges)
     if isinstance(says, str):
         assert says in deadletters("list", letters, "--timeout", "2").err
     else:

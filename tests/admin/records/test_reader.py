@@ -14,6 +14,7 @@ import pytest
 from kohort.admin.records import reader
 from kohort.admin.records.reader import TopicReader
 from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
+from kohort.consumer.reading import fetched_records
 from kohort.consumer.reading.fetched_records import ChunkReader
 from kohort.producer import Producer
 from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
@@ -156,6 +157,27 @@ async def test_records_behind_the_end_are_left_out_and_partitions_take_turns(
     reader = TopicReader(cluster, dict.fromkeys(places, 0), {places[0]: 2, places[1]: 1})
     values = [record.value async for records in reader.batches() for record in records]
     assert sorted(value or b"" for value in values) == [b"a", b"b", b"d"]
+
+
+async def test_records_stay_in_order_while_their_user_is_slower_than_the_broker(
+    cluster: Cluster,
+    topic: str,
+    write: Callable[..., Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetched_records, "RUN_BYTES", 1)
+    values = [b"%d" % number for number in range(30)]
+    await write(topic, *values)
+    await cluster.metadata([topic])
+    place = TopicPartition(topic, 0)
+    # a response has some of the batches, which are used one by one, and the next response comes meanwhile
+    slow = TopicReader(cluster, {place: 0}, {place: 30}, partition_bytes=400)
+    found: list[bytes | None] = []
+    async with aclosing(slow.batches()) as batches:
+        async for records in batches:
+            found += [record.value for record in records]
+            await asyncio.sleep(0.1)
+    assert found == values
 
 
 async def test_a_broker_that_goes_is_waited_for_by_who_follows_and_by_nobody_else(

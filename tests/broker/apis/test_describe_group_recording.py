@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from kohort.broker import Broker
 from kohort.protocol import ApiKey, ErrorCode
-from kohort.recording import FILE_NAME
+from kohort.recording import FILE_NAME, Recorder
 from tests.broker.rebalances import rebalances_of_one
 from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
@@ -93,6 +96,24 @@ def test_a_damaged_recording_is_an_error_of_this_request_alone_and_not_of_the_st
         wait_until(lambda: "it is set aside" in process.log, "the line, which is written a moment later")
     process.stop()
     assert process.log.count("it is set aside") == 1
+
+
+async def test_a_folder_that_cannot_be_looked_at_is_an_error_of_this_request_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> bool:
+        raise PermissionError(errno.EACCES, "no look")
+
+    async with Broker(data=tmp_path, port=0) as broker:
+        monkeypatch.setattr(Recorder, "is_begun", property(fail))
+
+        def ask() -> Any:
+            with Wire(broker.bootstrap) as wire:
+                return recorded(wire, "g")
+
+        answer = await asyncio.to_thread(ask)
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "no look" in answer.error_message
 
 
 def test_without_a_recording_the_broker_says_so(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_records_in_flight_are_told_by_member_and_delivery_count(
         assert acquired(other.fetch(max_records=1, share_acquire_mode=1)) == [(2, 2, 2)]
         ((row,),) = [topic.partitions for topic in describe(wire, group).topics]
         assert [tuple(each) for each in row.deliveries] == [(1, 5), (2, 1)]
+        assert row.last_delivery == 1
 
 
 def test_what_became_of_records_is_told_at_once_and_stays_when_nobody_reads_any_more(

@@ -161,7 +161,7 @@ def test_a_failed_produce_with_acks_of_zero_ends_the_connection(wire: Wire, name
             batch(transactional=True), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="transactional"
         ),
         pytest.param(batch(timestamp_ms=9_999_999_999_999), ErrorCode.INVALID_TIMESTAMP, id="far future"),
-        pytest.param(batch(100_000), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
+        pytest.param(batch(key=bytes(1 << 21)), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
     ],
 )
 def test_what_is_refused(wire: Wire, name: str, records: bytes | None, code: ErrorCode) -> None:

@@ -77,9 +77,19 @@ def test_state_is_initialized_with_its_epoch_and_offsets_and_what_failed_is_aske
     coordinators = Coordinators({1: ErrorCode.FENCED_STATE_EPOCH})
     world = carried_out(coordinators, InitializeShareState("g", 2, {TOPIC: {0: -1, 1: 7}}, 0))
     (body,) = coordinators.asked
-    assert [tuple(row) for row in body.topics[0].partitions] == [(0, 2, -1, FIRST, -1), (1, 2, 7, FIRST, -1)]
+    assert [tuple(row) for row in body.topics[0].partitions] == [
+        (0, 2, -1, FIRST, -1, False),
+        (1, 2, 7, FIRST, -1, False),
+    ]
     kept = world.share_group().kept
     assert (kept.initialized[TOPIC].partitions, kept.initializing[TOPIC].partitions) == ((0,), (1,))
+
+
+def test_a_state_that_is_in_use_is_to_stay_where_the_group_knows_of_none() -> None:
+    coordinators = Coordinators({})
+    carried_out(coordinators, InitializeShareState("g", 2, {TOPIC: {0: -1}}, 0, unknown={TOPIC}))
+    (body,) = coordinators.asked
+    assert [row.keeps_state for row in body.topics[0].partitions] == [True]
 
 
 def test_state_is_deleted() -> None:

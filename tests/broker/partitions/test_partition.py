@@ -6,12 +6,14 @@ import errno
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kohort.broker import Broker
+from kohort.broker.partitions.partition import Partition
+from kohort.log import PartitionLog
 from kohort.log._files import OsFile
 from kohort.log._producers import MOST_SAVED
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, build_batch, parse_batch_header
@@ -110,11 +112,82 @@ async def test_what_was_recovered_is_on_the_disk_before_it_is_shown(tmp_path: Pa
     async with Broker(data=data) as broker:
         await broker.topics.create("shy", 1, {"kohort.visibility": "flushed"})
         broker.topics.logs.partition("shy", 0).append(batch(3), now_ms=NOW_MS)
-        shutil.copytree(data, left)
+        # the recorder writes its file meanwhile
+        shutil.copytree(data, left, ignore=shutil.ignore_patterns("recording.db*"))
     async with Broker(data=left) as broker:
         log = broker.topics.logs.partition("shy", 0).open()
         assert log is not None
         assert (log.high_watermark, log.recovery_point, log.log_end_offset) == (3, 3, 3)
+
+
+def test_after_a_clean_stop_the_end_is_told_without_reading_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "known")
+        produce(wire, "known", batch(3))
+    opened: list[str] = []
+    monkeypatch.setattr(Partition, "_take_up", _noting(opened, Partition._take_up))
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert offset_at(wire, "known", LATEST).offset == 3
+        assert "known" not in opened
+        # that of committed records depends on open transactions
+        assert offset_at(wire, "known", LATEST, isolation_level=1).offset == 3
+        assert "known" in opened
+        produce(wire, "known", batch(2))
+        assert offset_at(wire, "known", LATEST).offset == 5
+
+
+def _noting(
+    opened: list[str], take_up: Callable[[Partition, PartitionLog], None]
+) -> Callable[[Partition, PartitionLog], None]:
+    def take(partition: Partition, log: PartitionLog) -> None:
+        opened.append(partition.topic.name)
+        take_up(partition, log)
+
+    return take
+
+
+async def test_the_end_of_an_earlier_topic_is_not_that_of_one_of_its_name(tmp_path: Path) -> None:
+    async with Broker(data=tmp_path) as broker:
+        await broker.topics.create("twice", 1, {})
+        broker.topics.logs.partition("twice", 0).append(batch(3), now_ms=NOW_MS)
+    async with Broker(data=tmp_path) as broker:
+        assert broker.topics.logs.partition("twice", 0).high_watermark == 3
+        image = broker.topics.image.topic("twice")
+        assert image is not None
+        await broker.topics.delete([image])
+        await broker.topics.create("twice", 1, {})
+        assert broker.topics.logs.partition("twice", 0).high_watermark == 0
+
+
+@pytest.mark.parametrize(("copied_at", "left_at"), [(3, 5), (5, 3)])
+async def test_files_that_were_put_back_from_a_copy_tell_their_end_themselves(
+    tmp_path: Path, copied_at: int, left_at: int
+) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    for folder, count in ((data, left_at), (other, copied_at)):
+        async with Broker(data=folder) as broker:
+            await broker.topics.create("copied", 1, {})
+            broker.topics.logs.partition("copied", 0).append(batch(count), now_ms=NOW_MS)
+    shutil.copy(data / "copied-0" / "partition.metadata", other / "copied-0")
+    shutil.rmtree(data / "copied-0")
+    shutil.copytree(other / "copied-0", data / "copied-0")
+    async with Broker(data=data) as broker:
+        assert broker.topics.logs.partition("copied", 0).high_watermark == copied_at
+
+
+async def test_after_any_other_stop_the_files_tell_the_end(tmp_path: Path) -> None:
+    data, left = tmp_path / "data", tmp_path / "left"
+    async with Broker(data=data) as broker:
+        await broker.topics.create("cut", 1, {})
+        broker.topics.logs.partition("cut", 0).append(batch(3), now_ms=NOW_MS)
+    async with Broker(data=data) as broker:
+        broker.topics.logs.partition("cut", 0).append(batch(1), now_ms=NOW_MS)
+        # the recorder writes its file meanwhile
+        shutil.copytree(data, left, ignore=shutil.ignore_patterns("recording.db*"))
+    async with Broker(data=left) as broker:
+        assert broker.topics.logs.partition("cut", 0).high_watermark == 4
 
 
 async def test_the_high_watermark_never_goes_back_when_the_visibility_changes() -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import shutil
 import socket
+import threading
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,12 +22,14 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kohort.broker.coordinators.transactions import end_in, write_marker
 from kohort.broker.event_loop.time_slices import Slices
 from kohort.broker.partitions.flusher import Flusher
+from kohort.broker.partitions.leadership import Leadership
 from kohort.broker.partitions.partition import Partition
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.cluster import ClusterImage
 from kohort.cluster.controller import Controller
 from kohort.log import decode_records
+from kohort.log._files import OsFile
 from kohort.offsets_topic import partition_for
 from kohort.protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, build_batch, iter_batches
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -185,6 +188,29 @@ def test_what_a_killed_leader_had_alone_is_cut_off_where_the_next_log_begins_wit
             back = replica(nodes, leader)
             await nodes.until(lambda: back.log_start_offset == 2)
             assert values_from(back, 2) == values_from(following, 2) == [b"1", b"2"]
+
+    asyncio.run(run())
+
+
+def test_an_empty_log_that_begins_within_a_batch_copies_that_batch_whole(tmp_path: Path) -> None:
+    """As a follower has it that began anew where a former leader's log did, whose successor has more."""
+
+    async def run() -> None:
+        async with cluster(data=tmp_path) as nodes:
+            await nodes.create("orders")
+            await in_sync(nodes)
+            leader, follower, _ = nodes.state("orders").replicas
+            leading = replica(nodes, leader)
+            await nodes.until(lambda: leading.leadership is not None)
+            batch = build_batch([(None, b"0", ()), (None, b"1", ())], timestamp_ms=0)
+            leading.append(bytes(batch), now_ms=0)
+            await nodes.until(lambda: leading.high_watermark == 2)
+            replica(nodes, follower).truncate(1, now_ms=0, restart=True)
+            await nodes.kill(follower)
+            await nodes.until(lambda: follower not in nodes.state("orders").isr)
+            await nodes.start(follower)
+            await in_sync(nodes)
+            assert values(replica(nodes, follower)) == [b"0", b"1"]
 
     asyncio.run(run())
 
@@ -454,6 +480,85 @@ def test_a_marker_is_not_there_when_another_broker_leads_by_the_time_it_is_on_th
             assert error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(run())
+
+
+def test_a_leader_that_leads_again_takes_nothing_committed_back_that_it_has_not_shown_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, led = threading.Event(), str(tmp_path)
+
+    def sync(file: OsFile) -> None:
+        if file.path.endswith(".log") and file.path.startswith(led):
+            assert synced.wait(10)
+
+    async def run() -> None:
+        nonlocal led
+        async with cluster(data=tmp_path) as nodes, producer(nodes) as sender:
+            await nodes.create("orders", 1, {"kohort_visibility": "flushed"})
+            state = nodes.state("orders")
+            leader = replica(nodes, state.leader)
+            led = str(tmp_path / str(state.leader))
+            monkeypatch.setattr(OsFile, "sync", sync)
+            sent = await sender.send("orders", b"one", partition=0)
+            leadership = leader.leadership
+            assert leadership is not None
+            await nodes.until(lambda: leadership.replication.high_watermark == 1)
+            assert leader.high_watermark == 0
+            begun: list[tuple[int, int]] = []
+
+            def lead_again(end: int, high_watermark: int) -> Leadership:
+                begun.append((end, high_watermark))
+                return leadership
+
+            # as when its session was over, and nobody else has led meanwhile
+            leader.follow(state.leader_epoch)
+            leader.lead(state.leader_epoch, lead_again)
+            assert begun == [(1, 1)]
+            synced.set()
+            await nodes.until(lambda: leader.high_watermark == 1)
+            await sent
+
+    try:
+        asyncio.run(run())
+    finally:
+        synced.set()
+
+
+def test_a_follower_shows_what_is_committed_when_its_own_disk_has_it_though_nothing_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, commit = threading.Event(), Partition.commit_up_to
+    told, led = set[int](), ""
+
+    def sync(file: OsFile) -> None:
+        if file.path.endswith(".log") and not file.path.startswith(led):
+            assert synced.wait(10)
+
+    async def run() -> None:
+        nonlocal led
+        async with cluster(data=tmp_path) as nodes, producer(nodes) as sender:
+            await nodes.create("orders", 1, {"kohort_visibility": "flushed"})
+            leader, *followers = (replica(nodes, n) for n in nodes.state("orders").replicas)
+            led = str(tmp_path / str(nodes.state("orders").leader))
+            monkeypatch.setattr(OsFile, "sync", sync)
+            await sender.send_and_wait("orders", b"one", partition=0)
+            await nodes.until(lambda: leader.high_watermark == 1)
+            # each follower has heard of it
+            await nodes.until(lambda: told >= {id(each) for each in followers})
+            assert [each.high_watermark for each in followers] == [0, 0]
+            synced.set()
+            await nodes.until(lambda: [each.high_watermark for each in followers] == [1, 1])
+
+    def commit_told(partition: Partition, high_watermark: int) -> None:
+        commit(partition, high_watermark)
+        if high_watermark == 1:
+            told.add(id(partition))
+
+    monkeypatch.setattr(Partition, "commit_up_to", commit_told)
+    try:
+        asyncio.run(run())
+    finally:
+        synced.set()
 
 
 def test_after_an_unclean_election_replicas_agree_again(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kohort.broker.share.persister import ShareKey, StoredPartition
+from kohort.broker.share.persister import ShareKey, StateId, StoredPartition
 from kohort.protocol import ErrorCode, KafkaError
 from kohort.share_partitions import StateBatch
 
@@ -31,12 +31,12 @@ class MemoryPersister:
         if self.refusal is not None:
             raise self.refusal
         self.leader_epochs[key] = max(leader_epoch, self.leader_epochs.get(key, 0))
-        return self.states.setdefault(key, StoredPartition(1, -1, ()))
+        return self.states.setdefault(key, StoredPartition(StateId(1), -1, ()))
 
     async def write(
         self,
         key: ShareKey,
-        state_epoch: int,
+        state: StateId,
         leader_epoch: int,
         start_offset: int,
         done_count: int,
@@ -48,7 +48,7 @@ class MemoryPersister:
         known = self.states[key]
         if leader_epoch < self.leader_epochs[key]:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-        if state_epoch < known.state_epoch:
+        if state.epoch < known.state.epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         self.writes.append((key, start_offset, done_count, list(batches)))
         start = max(known.start_offset, start_offset)
@@ -64,4 +64,4 @@ class MemoryPersister:
                 merged[-1] = merged[-1]._replace(last=offset)
             else:
                 merged.append(row)
-        self.states[key] = StoredPartition(known.state_epoch, start, merged)
+        self.states[key] = StoredPartition(known.state, start, merged)

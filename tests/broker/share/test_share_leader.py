@@ -18,7 +18,7 @@ from kohort.broker.metrics import ShareCounters, TallyFigures
 from kohort.broker.partitions.partition import Partition, Waiter
 from kohort.broker.share import share_leader
 from kohort.broker.share.led_partition import Asking, LedPartition
-from kohort.broker.share.persister import ShareKey, StoredPartition
+from kohort.broker.share.persister import ShareKey, StateId, StoredPartition
 from kohort.broker.share.share_events import ShareRecordsRejected
 from kohort.broker.share.share_leader import FEW_BYTES, MOST_UNSENT_BYTES, ShareLeader, ShareLink
 from kohort.broker.share.share_watch import ShareHistory
@@ -125,7 +125,7 @@ def test_a_leader_that_finds_all_done_stores_where_the_group_is_by_then() -> Non
     async def body(world: World) -> None:
         world.write(3)
         batches = [StateBatch(1, 2, StoredState.ACKNOWLEDGED, 1)]
-        world.persister.states[world.key] = StoredPartition(1, 1, batches)
+        world.persister.states[world.key] = StoredPartition(StateId(1), 1, batches)
         led = await world.load()
         await until(lambda: bool(world.persister.writes))
         assert world.persister.writes == [(world.key, 3, 0, [])]
@@ -135,7 +135,7 @@ def test_a_leader_that_finds_all_done_stores_where_the_group_is_by_then() -> Non
     on_broker(body)
 
 
-@pytest.mark.parametrize("stored", [StoredPartition(1, -1, ()), StoredPartition(1, 1, ())])
+@pytest.mark.parametrize("stored", [StoredPartition(StateId(1), -1, ()), StoredPartition(StateId(1), 1, ())])
 def test_a_leader_that_takes_over_has_nothing_else_to_store(stored: StoredPartition) -> None:
     async def body(world: World) -> None:
         world.write(3)
@@ -161,7 +161,7 @@ def test_what_is_stored_is_read_with_the_leader_epoch_and_goes_on() -> None:
     async def body(world: World) -> None:
         world.write(10, 10)
         done = StateBatch(6, 9, StoredState.ACKNOWLEDGED, 1)
-        world.persister.states[world.key] = StoredPartition(7, 5, [done])
+        world.persister.states[world.key] = StoredPartition(StateId(7), 5, [done])
         led = await world.load()
         assert world.persister.leader_epochs[world.key] == world.partition.leader_epoch
         assert take(led, "m") == [(5, 5, 1), (10, 19, 1)]
@@ -209,7 +209,7 @@ def test_records_that_were_given_and_not_acknowledged_come_again_wherever_the_ru
 def test_a_share_partition_whose_beginning_cannot_be_stored_gives_nothing() -> None:
     async def body(world: World) -> None:
         world.rules = ShareRules(start="latest")
-        world.persister.states[world.key] = StoredPartition(2, -1, ())
+        world.persister.states[world.key] = StoredPartition(StateId(2), -1, ())
         world.persister.write_refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full")
         led = await world.load()
         assert led.records is None
@@ -622,7 +622,7 @@ def test_a_share_partition_that_was_being_written_when_the_last_session_ended_is
         world.persister.may_write.set()
         await stored
         assert led in await asyncio.wait_for(waiter.wait_changed(), 10)
-        world.persister.states[world.key] = StoredPartition(2, 0, ())
+        world.persister.states[world.key] = StoredPartition(StateId(2), 0, ())
         assert world.leader.find(world.key) is None
         again = world.leader.lead(world.key, world.partition)
         await until(lambda: again.records is not None)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from kohort.broker.share.persister import ShareKey, StoredPartition
+from kohort.broker.share.persister import ShareKey, StateId, StoredPartition
 from kohort.broker.share.state_persister import StatePersister
 from kohort.client.share_state import ShareStateClient
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
@@ -17,6 +17,7 @@ from kohort.protocol.messages import write_share_group_state as write
 from kohort.share_partitions import StateBatch, StoredState
 
 KEY = ShareKey("g", UUID(int=5), 3)
+STATE = StateId(9, 1_700)
 
 
 class Own:
@@ -54,12 +55,14 @@ class Coordinator:
 
 async def test_a_state_is_read() -> None:
     row = read.PartitionResult(
-        3, 0, None, 9, 40, [read.StateBatch(41, 44, 2, 1), read.StateBatch(45, 45, 0, 3)]
+        3, 0, None, 9, 40, [read.StateBatch(41, 44, 2, 1), read.StateBatch(45, 45, 0, 3)], 1_700
     )
     coordinator = Coordinator(read_row=row)
     found = await coordinator.persister().read(KEY, 6)
     assert found == StoredPartition(
-        9, 40, [StateBatch(41, 44, StoredState.ACKNOWLEDGED, 1), StateBatch(45, 45, StoredState.AVAILABLE, 3)]
+        STATE,
+        40,
+        [StateBatch(41, 44, StoredState.ACKNOWLEDGED, 1), StateBatch(45, 45, StoredState.AVAILABLE, 3)],
     )
     (asked,) = coordinator.asked
     assert asked == read.ReadShareGroupStateRequest(
@@ -70,13 +73,13 @@ async def test_a_state_is_read() -> None:
 async def test_a_state_is_written() -> None:
     coordinator = Coordinator(write_row=write.PartitionResult(3))
     batches = [StateBatch(41, 44, StoredState.ARCHIVED, 5)]
-    await coordinator.persister().write(KEY, 9, 6, 40, 4, batches)
+    await coordinator.persister().write(KEY, STATE, 6, 40, 4, batches)
     (asked,) = coordinator.asked
     assert asked == write.WriteShareGroupStateRequest(
         "g",
         [
             write.WriteStateData(
-                KEY.topic_id, [write.PartitionData(3, 9, 6, 40, 4, [write.StateBatch(41, 44, 4, 5)])]
+                KEY.topic_id, [write.PartitionData(3, 9, 6, 40, 4, [write.StateBatch(41, 44, 4, 5)], 1_700)]
             )
         ],
     )
@@ -84,8 +87,10 @@ async def test_a_state_is_written() -> None:
 
 async def test_the_brokers_own_share_coordinator_writes_without_a_request() -> None:
     coordinator, own = Coordinator(), Own(write.PartitionResult(3))
-    await coordinator.persister(own).write(KEY, 9, 6, 40, 4, [StateBatch(41, 44, StoredState.ARCHIVED, 5)])
-    row = write.PartitionData(3, 9, 6, 40, 4, [write.StateBatch(41, 44, 4, 5)])
+    await coordinator.persister(own).write(
+        KEY, STATE, 6, 40, 4, [StateBatch(41, 44, StoredState.ARCHIVED, 5)]
+    )
+    row = write.PartitionData(3, 9, 6, 40, 4, [write.StateBatch(41, 44, 4, 5)], 1_700)
     key = SharePartitionKey(*KEY)
     assert own.asked == [(ApiKey.WRITE_SHARE_GROUP_STATE, key, str(key), row)]
     assert coordinator.asked == []
@@ -94,7 +99,7 @@ async def test_the_brokers_own_share_coordinator_writes_without_a_request() -> N
 async def test_what_the_own_share_coordinator_refuses_for_good_is_not_asked_of_others() -> None:
     coordinator, own = Coordinator(), Own(write.PartitionResult(3, ErrorCode.FENCED_LEADER_EPOCH))
     with pytest.raises(KafkaError) as refused:
-        await coordinator.persister(own).write(KEY, 9, 6, 40, 4, ())
+        await coordinator.persister(own).write(KEY, STATE, 6, 40, 4, ())
     assert refused.value.code is ErrorCode.FENCED_LEADER_EPOCH
     assert coordinator.asked == []
 
@@ -106,4 +111,4 @@ async def test_a_refusal_is_raised() -> None:
         await coordinator.persister().read(KEY, 6)
     assert refused.value.code is fenced
     with pytest.raises(KafkaError):
-        await coordinator.persister().write(KEY, 9, 6, 40, 0, ())
+        await coordinator.persister().write(KEY, STATE, 6, 40, 0, ())

@@ -88,6 +88,8 @@ class Side:
             fields = value._asdict()
             if fields.get("error_code"):
                 fields.pop("producer_id", None)  # 0 where there is none, which is somebody's
+            if fields.get("error_code") == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                fields.pop("committed_offset")
             return {key: self._told(key, each) for key, each in fields.items() if key not in LEFT_OUT}
         if isinstance(value, (list, tuple)):
             rows = [self._told("", each) for each in value]

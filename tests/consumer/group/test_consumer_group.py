@@ -266,7 +266,7 @@ def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
 ) -> None:
     talk = joined(*held, **settings)
     talk.topics({"orders": TopicInfo(partitions)}, IDS)
-    for _ in range(80):
+    for _ in range(100):
         talk.advance_to_deadline()
         talk.beat()
         talk.told(5, nothing=True)
@@ -275,20 +275,24 @@ def test_heartbeats_come_as_often_as_the_size_of_the_group_allows(
     assert deadline - talk.now == pytest.approx(expected_ms)
 
 
-def test_after_a_new_epoch_heartbeats_come_soon_and_ever_less_often() -> None:
-    talk = joined()
+@pytest.mark.parametrize(("partitions", "pause_ms", "steady_ms"), [(3, 10, 200), (400, 60, 1_200)])
+def test_after_a_new_epoch_heartbeats_come_often_until_all_know_of_it_and_then_ever_less_often(
+    partitions: int, pause_ms: float, steady_ms: float
+) -> None:
+    talk = joined(0)
+    talk.topics({"orders": TopicInfo(partitions)}, IDS)
     talk.advance_to_deadline()
     talk.beat()
     talk.told(6, nothing=True)
-    talk.idle(6)
-    pauses = []
-    for _ in range(4):
-        at = talk.now
-        talk.advance_to_deadline()
-        pauses.append(talk.now - at)
+    began, at = talk.now, []
+    for _ in range(24):
         talk.beat()
+        at.append(talk.now - began)
         talk.told(6, nothing=True)
-    assert pauses == pytest.approx([11, 12.1, 13.31, 14.641])
+        talk.advance_to_deadline()
+    steady = [pause_ms * number for number in range(round(steady_ms / pause_ms) + 1)]
+    assert at[: len(steady)] == pytest.approx(steady)
+    assert at[len(steady)] - at[len(steady) - 1] == pytest.approx(1.1 * pause_ms)
 
 
 def test_a_session_of_silence_stops_delivery_until_a_heartbeat_is_answered() -> None:
@@ -888,15 +892,18 @@ def look(talk: Talk, request: Send, response: ConsumerGroupDescribeResponse) -> 
 
 def looks_again(talk: Talk) -> Send:
     """The next request that is no heartbeat; those before it are answered with nothing new."""
-    asked_at = talk.now
-    while True:
+    asked_at, look = talk.now, None
+    while look is None:
         talk.advance_to_deadline()
-        send = talk.next(Send)
-        if send.api_key is not BEAT:
-            assert talk.now >= asked_at + LOOK_MS
-            return send
-        talk.request = send
-        talk.told(5, nothing=True)
+        while not talk.quiet():
+            send = talk.next(Send)
+            if send.api_key is BEAT:
+                talk.request = send
+                talk.told(5, nothing=True)
+            else:
+                look = send
+    assert talk.now >= asked_at + LOOK_MS
+    return look
 
 
 def test_who_is_about_to_leave_withdraws_its_subscription_and_reads_on_until_the_others_are_ready() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kohort.client.offsets import EARLIEST
 from kohort.client.pool import Channel
 from kohort.consumer import CommittedOffset, FetchFrom
@@ -72,8 +74,15 @@ async def test_a_partition_with_enough_buffered_is_not_asked_for_until_some_is_t
     assert [sorted(start) for _, start, _ in asked] == [[A, B], [B]]
 
 
-async def test_the_next_request_is_out_before_a_taker_sees_what_the_last_one_brought() -> None:
-    bench = FetchBench({LEADER: [{A: fetched(batch([b"x"]))}]})
+@pytest.mark.parametrize(
+    ("size", "requests"),
+    [pytest.param(20_000, 2, id="much"), pytest.param(1, 1, id="a lone record, which its taker has first")],
+)
+async def test_the_next_request_is_out_before_a_taker_sees_what_the_last_one_brought(
+    size: int, requests: int
+) -> None:
+    answers = {LEADER: [{A: fetched(batch([b"x" * size]))}]}
+    bench = FetchBench(answers, max_partition_fetch_bytes=50_000, prefetch_max_bytes=100_000)
     bench.begin(A)
     there = asyncio.Event()
     bench.wake = there.set
@@ -86,7 +95,7 @@ async def test_the_next_request_is_out_before_a_taker_sees_what_the_last_one_bro
     taking = asyncio.create_task(take())
     await bench.run(2)
     await taking
-    assert asked == [2]
+    assert asked == [requests]
 
 
 async def test_a_partition_that_comes_up_during_a_long_poll_is_read_beside_it_in_polls_that_grow() -> None:

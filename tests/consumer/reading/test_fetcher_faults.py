@@ -35,11 +35,8 @@ async def test_a_partition_that_was_read_is_asked_for_behind_the_others_from_the
     assert [list(start) for _, start, _ in asked] == [[A, B, C], [B, C, A], [C, A, B]]
 
 
-async def test_what_is_before_a_damaged_header_is_given_and_polls_raise_when_it_stays_damaged() -> None:
-    good, bad = batch([b"x"]), b"\x01" * 100
-    answers = [{A: fetched(good + bad)}, *({A: fetched(bad)} for _ in range(DECODE_TRIES - 1))]
-    bench = FetchBench({LEADER: answers})
-    bench.begin(A)
+async def take_until_error(bench: FetchBench) -> list[bytes | None]:
+    """What is given before a partition has an error."""
     taken: list[bytes | None] = []
 
     def poll() -> bool:
@@ -50,7 +47,15 @@ async def test_what_is_before_a_damaged_header_is_given_and_polls_raise_when_it_
     await until(poll, timeout_s=20)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert taken == [b"x"]
+    return taken
+
+
+async def test_what_is_before_a_damaged_header_is_given_and_polls_raise_when_it_stays_damaged() -> None:
+    good, bad = batch([b"x"]), b"\x01" * 100
+    answers = [{A: fetched(good + bad)}, *({A: fetched(bad)} for _ in range(DECODE_TRIES - 1))]
+    bench = FetchBench({LEADER: answers})
+    bench.begin(A)
+    assert await take_until_error(bench) == [b"x"]
     assert isinstance(bench.positions.first_error(), CorruptBatchError)
     assert [next(iter(start.values())).offset for _, start, _ in bench.cluster.asked] == [0, 1, 1]
 
@@ -66,17 +71,7 @@ async def test_what_the_broker_cannot_read_is_raised_behind_what_is_before_it() 
     corrupt = {A: fetched(error=ErrorCode.CORRUPT_MESSAGE)}
     bench = FetchBench({LEADER: [{A: fetched(batch([b"x"]))}, *(corrupt for _ in range(DECODE_TRIES))]})
     bench.begin(A)
-    taken: list[bytes | None] = []
-
-    def poll() -> bool:
-        taken.extend(record.value for record in bench.delivery.take(10))
-        return bench.positions.first_error() is not None
-
-    running = asyncio.create_task(bench.fetcher.run())
-    await until(poll, timeout_s=20)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    assert taken == [b"x"]
+    assert await take_until_error(bench) == [b"x"]
     error = bench.positions.first_error()
     assert isinstance(error, CorruptBatchError)
     assert "the broker cannot read the batch of orders-0 at offset 1" in str(error)

@@ -5,17 +5,20 @@ Covers: consumer/share/blocking.py.
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 
 import pytest
 
 from kohort.client import ConsumerClosedError
 from kohort.client.threads import LoopThread
-from kohort.consumer import BlockingShareConsumer
+from kohort.consumer import BlockingShareConsumer, ForkedError
 from kohort.consumer.share import blocking
 from kohort.consumer.share.records import AlreadyAcknowledgedError, RecordLock, ShareRecord
 from tests.consumer.share.records import PLACE
@@ -103,6 +106,78 @@ def test_a_call_that_the_end_of_the_loop_breaks_off_says_that_the_consumer_is_cl
     for call in (consumer.flush, consumer.getmany):
         with pytest.raises(ConsumerClosedError, match="has been closed"):
             call()
+
+
+def test_a_close_that_takes_what_was_read_ahead_while_a_loop_is_about_to_ends_the_loop() -> None:
+    class Taken(deque[ShareRecord]):
+        """Has records when it is looked at, and none when one is taken."""
+
+        def __bool__(self) -> bool:
+            return True
+
+        def popleft(self) -> ShareRecord:
+            consumer.close()
+            return super().popleft()
+
+    consumer = BlockingShareConsumer("orders", bootstrap="localhost:9092", group="billing")
+    consumer._thread = LoopThread("of the consumer")
+    consumer._ahead = Taken()
+    assert list(consumer) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_another_thread_says_something_is_told_of_the_fork() -> None:
+    consumer = BlockingShareConsumer("orders", bootstrap="localhost:9092", group="billing")
+    consumer._thread = LoopThread("of the parent")
+    consumer._scheduled = True
+    record = ShareRecord(consumer, PLACE, RecordLock(0, 1_000), "orders", 0, 0, None, b"", (), 1)
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def say() -> None:
+        with consumer._saying:
+            is_held.set()
+            is_over.wait()
+
+    saying = threading.Thread(target=say)
+    saying.start()
+    is_held.wait()
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            signal.alarm(10)  # ends it if it waits for the lock
+            try:
+                record.accept()
+            except ForkedError:
+                os._exit(0)
+        os._exit(1)
+    is_over.set()
+    saying.join()
+    consumer._thread.stop()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_an_iteration_that_goes_on_in_a_forked_child_hands_out_no_record_of_the_parent() -> None:
+    consumer = BlockingShareConsumer("orders", bootstrap="localhost:9092", group="billing")
+    consumer._thread = LoopThread("of the parent")
+    lock = RecordLock(0, time.monotonic() * 1000 + 60_000)
+    records = [ShareRecord(consumer, PLACE, lock, "orders", at, 0, None, b"", (), 1) for at in range(3)]
+    consumer._ahead.extend(records)
+    reading = iter(consumer)
+    assert next(reading) is records[0]
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            try:
+                next(reading)
+            except ForkedError:
+                os._exit(0)
+        os._exit(1)
+    assert [next(reading), next(reading)] == records[1:]
+    consumer._thread.stop()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_what_was_said_is_taken_before_more_records_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

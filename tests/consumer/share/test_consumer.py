@@ -6,7 +6,10 @@ Covers: consumer/share/consumer.py.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from contextlib import suppress
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -23,8 +26,8 @@ from tests.consumer.virtual_time import run_in_virtual_time
 from tests.waiting import until
 
 
-def consumer_of(*topics: str) -> ShareConsumer:
-    return ShareConsumer(*topics, bootstrap="localhost:9092", group="billing")
+def consumer_of(*topics: str, **config: Any) -> ShareConsumer:
+    return ShareConsumer(*topics, bootstrap="localhost:9092", group="billing", **config)
 
 
 async def test_a_record_whose_lock_ended_while_it_waited_is_given_back_and_not_delivered() -> None:
@@ -105,6 +108,39 @@ def test_in_a_forked_child_the_fork_is_named() -> None:
         consumer.accept([])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_what_a_record_says_in_a_forked_child_is_refused_also_when_something_was_noted_just_before() -> None:
+    consumer = consumer_of("orders")
+
+    async def fork() -> int:
+        consumer._loop, consumer._thread_id = asyncio.get_running_loop(), get_ident()
+        first, second = record_of(consumer, 0), record_of(consumer, 1)
+        first.accept()
+        child = os.fork()
+        if not child:
+            with suppress(BaseException):
+                try:
+                    second.accept()
+                except ForkedError:
+                    os._exit(0)
+            os._exit(1)
+        second.accept()
+        assert consumer.state.unanswered == 2
+        return child
+
+    assert os.waitpid(asyncio.run(fork()), 0)[1] == 0
+
+
+async def test_what_headers_have_counts_among_the_bytes_that_wait() -> None:
+    consumer = consumer_of("orders", fetch_max_bytes=1_000)
+    records = [record_of(consumer, offset) for offset in range(3)]
+    for record in records:
+        record.headers = [("trace", b"x" * 500)]
+    consumer._on_records(records, 5_000)
+    assert consumer._count_buffered() == (3, 3 * 505)
+
+
 async def test_records_of_another_consumer_are_refused_before_anything_is_said() -> None:
     consumer, other = consumer_of("orders"), consumer_of("orders")
     own, foreign = record_of(consumer), record_of(other)
@@ -130,6 +166,46 @@ async def test_a_second_close_waits_for_the_first_and_records_are_lost_then() ->
     await second
     assert record.lost
     record.accept()
+
+
+async def test_several_tasks_may_iterate_and_leave_off_and_each_record_comes_once() -> None:
+    consumer = consumer_of("orders")
+    consumer._started = True
+    records = [record_of(consumer, offset) for offset in range(400)]
+    consumer._on_records(records, 0)
+    got: list[ShareRecord] = []
+
+    async def read(most: int) -> None:
+        async for record in consumer:
+            got.append(record)
+            record.accept()
+            if (most := most - 1) == 0:
+                break
+            if record.offset % 3 == 0:
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*(read(40) for _ in range(5)))
+    waits = asyncio.create_task(read(201))
+    await until(lambda: len(got) == 400)
+    waits.cancel()
+    await asyncio.gather(waits, return_exceptions=True)
+    assert sorted(record.offset for record in got) == list(range(400))
+    consumer._on_records([last := record_of(consumer, 400)], 0)
+    assert await anext(consumer) is last
+
+
+async def test_records_that_come_while_a_close_drains_are_given_back_and_not_waited_for() -> None:
+    consumer = consumer_of("orders")
+    consumer._started = True
+    work = record_of(consumer)
+    closing = asyncio.create_task(consumer.close(drain_timeout_ms=60_000))
+    await asyncio.sleep(0)
+    late = record_of(consumer, 1)
+    consumer._on_records([late], 0)
+    assert late.verdict is AcknowledgeType.RELEASE
+    work.accept()
+    await asyncio.wait_for(closing, 30)
+    assert (consumer.state.locked, consumer.state.buffered) == (0, 0)
 
 
 def test_a_close_waits_for_no_coordinator_that_cannot_be_found() -> None:

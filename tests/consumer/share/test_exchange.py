@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -32,6 +33,7 @@ from kohort.protocol import (
     KohortError,
     TopicPartition,
     UnsupportedVersionError,
+    api_key_of,
 )
 from kohort.protocol.messages.share_acknowledge import (
     AcknowledgementBatch,
@@ -58,6 +60,20 @@ NAMES = {ORDERS: "orders", BILLS: "bills"}
 Request = ShareFetchRequest | ShareAcknowledgeRequest
 
 
+@dataclass(frozen=True)
+class FakeConnection:
+    """A connection to one of the nodes."""
+
+    broker: FakeBroker
+    node_id: int
+
+    def version_for(self, api_key: int) -> int:
+        return self.broker.version_for(api_key)
+
+    def ask(self, body: Any, *, timeout_ms: float) -> asyncio.Future[Any]:  # noqa: ARG002
+        return asyncio.ensure_future(self.broker.request(self.node_id, api_key_of(body), body))
+
+
 class FakeBroker(Cluster):
     """Leads all partitions. It gives each of ``batches`` once; ``refuse`` may raise or return an error code
     of a partition. ``sent`` has the requests with their times in ms.
@@ -81,7 +97,7 @@ class FakeBroker(Cluster):
         return self._state
 
     async def connect_to(self, node_id: int, channel: object) -> Any:  # noqa: ARG002
-        return self
+        return FakeConnection(self, node_id)
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:  # noqa: ARG002
         return self.version
@@ -193,6 +209,28 @@ def test_verdicts_ride_on_the_next_fetch_and_a_fetch_waits_shortly_while_records
     assert bench.broker.acknowledgements == []
 
 
+def test_what_is_assigned_while_topics_are_asked_for_is_read_at_once() -> None:
+    broker = FakeBroker(orders(1))
+    bench = Bench(broker)
+    assigned = frozenset[PartitionId]()
+    bench.exchange.assignment = lambda: assigned
+    answer = broker.metadata
+
+    async def assign(topics: object, *, create: bool = False) -> ClusterMetadata:
+        nonlocal assigned
+        assigned = frozenset({PartitionId(ORDERS, 0)})
+        bench.exchange.assigned()
+        return await answer(topics, create=create)
+
+    broker.metadata = assign  # type: ignore[method-assign]
+
+    async def work() -> None:
+        await asyncio.sleep(5)
+
+    bench.run(work)
+    assert len(bench.records) == 1
+
+
 @pytest.mark.parametrize(("count", "first"), [(16, 1), (17, 2)])
 def test_few_records_are_handled_before_the_next_fetch_which_carries_what_is_said_of_them(
     count: int, first: int
@@ -217,6 +255,133 @@ def test_few_records_are_handled_before_the_next_fetch_which_carries_what_is_sai
     assert said == [first]
 
 
+class Noting(FakeBroker):
+    """Notes how many fetches had been sent when it gave records."""
+
+    def __init__(self, *batches: tuple[UUID, bytes, int]) -> None:
+        super().__init__(*batches)
+        self.gave: list[int] = []
+
+    async def _fetch(self, body: ShareFetchRequest) -> ShareFetchResponse:
+        if self.batches:
+            self.gave.append(len(self.fetches))
+        return await super()._fetch(body)
+
+
+@pytest.mark.parametrize(
+    ("count", "ahead"), [(16, [0, 0]), (17, [1, 0])], ids=["few", "many, and what is not new"]
+)
+def test_the_next_fetch_is_sent_before_many_new_records_are_read(count: int, ahead: list[int]) -> None:
+    """What is delivered again is read before: of its former delivery something may wait to be said."""
+    broker = Noting(orders(count))
+    bench = Bench(broker)
+    sent: list[int] = []
+
+    def deliver(records: list[ShareRecord], _size: int) -> None:
+        sent.append(len(broker.fetches))
+        bench.records.extend(records)
+
+    async def work() -> None:
+        await asyncio.sleep(0.7)
+        for record in bench.records:
+            record.release()
+        await asyncio.sleep(0.7)
+        broker.batches.append(orders(count))
+        await asyncio.sleep(0.7)
+
+    bench.exchange.deliver = deliver
+    bench.run(work)
+    assert [at - given for at, given in zip(sent, broker.gave, strict=True)] == ahead
+    assert len(bench.records) == 2 * count
+    assert [event for event in bench.events if isinstance(event, LockLost)] == []
+
+
+def test_what_is_read_behind_the_next_fetch_counts_as_locked() -> None:
+    bench = Bench(Endless(100), max_locked_records=150)
+
+    async def work() -> None:
+        await asyncio.sleep(0.5)
+
+    bench.run(work)
+    assert [body.max_records for body in bench.broker.fetches if body.max_records] == [150, 50]
+    assert len(bench.records) == 150
+
+
+class Endless(FakeBroker):
+    """Gives as many records as are asked for, up to ``most``, ``pause_ms`` after the last ones."""
+
+    def __init__(self, most: int, pause_ms: float = 0.0) -> None:
+        super().__init__()
+        self.most, self.pause_ms, self.offset, self.given_at = most, pause_ms, 0, 0.0
+
+    async def _fetch(self, body: ShareFetchRequest) -> ShareFetchResponse:
+        left_ms = self.given_at + self.pause_ms - now_ms()
+        await asyncio.sleep(max(0.0, min(left_ms, body.max_wait_ms)) / 1_000)
+        if left_ms > body.max_wait_ms or not (count := min(body.max_records, self.most)):
+            return ShareFetchResponse(acquisition_lock_timeout_ms=LOCK_MS)
+        first, self.offset, self.given_at = self.offset, self.offset + count, now_ms()
+        acquired = [AcquiredRecords(first, first + count - 1, 1)]
+        row = PartitionData(0, records=batch([b"x"] * count, first), acquired_records=acquired)
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareFetchableTopicResponse(ORDERS, [row])]
+        )
+
+
+def acknowledged(body: Request) -> int:
+    """How many records a request acknowledges."""
+    batches = [each for topic in body.topics for each in topic.partitions[0].acknowledgement_batches]
+    return sum(each.last_offset - each.first_offset + 1 for each in batches)
+
+
+def accept_after(bench: Bench, wait_s: float, work_s: float, peak: list[int]) -> None:
+    """Run, for ``work_s``, with all that is delivered accepted so much later; ``peak`` is what was held."""
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+
+        def accept(records: list[ShareRecord]) -> None:
+            bench.locks.acknowledge_all(records, AcknowledgeType.ACCEPT, now_ms())
+
+        def deliver(records: list[ShareRecord], _size: int) -> None:
+            peak.append(bench.locks.count(bench.locks.held))
+            loop.call_later(wait_s, accept, records)
+
+        bench.exchange.deliver = deliver
+        await asyncio.sleep(work_s)
+
+    bench.run(work)
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "settings", "first", "most"),
+    [
+        (0.002, {}, 500, 2_000),
+        (0.06, {}, 500, 500),
+        (0.06, {"max_locked_records": 5_000}, 5_000, 5_000),
+        (0.002, {"max_locked_records": 30}, 30, 30),
+    ],
+)
+def test_more_than_usual_is_locked_where_that_is_set_or_while_so_much_is_done_in_a_short_time(
+    wait_s: float, settings: dict[str, Any], first: int, most: int
+) -> None:
+    bench, held = Bench(Endless(10_000), **settings), list[int]()
+    accept_after(bench, wait_s, 10 * wait_s, held)
+    assert bench.broker.fetches[0].max_records == first
+    assert max(held) == most
+
+
+def test_few_verdicts_ride_together_on_a_fetch_a_little_later_and_many_at_once() -> None:
+    bench = Bench(Endless(1, pause_ms=2))
+    accept_after(bench, 0, 0.5, [])
+    told = [(at, acknowledged(body)) for at, body in bench.broker.sent if acknowledged(body)]
+    assert told[0][1] == 1
+    assert all(9 <= later - sooner <= 14 for (sooner, _), (later, _) in pairwise(told))
+    assert max(count for _, count in told) <= 6
+    many = Bench(Endless(101, pause_ms=2))
+    accept_after(many, 0, 0.1, [])
+    assert [acknowledged(body) for body in many.broker.fetches].count(0) <= 2
+
+
 def test_a_fetch_that_carries_what_a_flush_waits_for_waits_for_no_records() -> None:
     bench = Bench(FakeBroker(orders(2)))
 
@@ -224,7 +389,7 @@ def test_a_fetch_that_carries_what_a_flush_waits_for_waits_for_no_records() -> N
         await asyncio.sleep(0.05)
         for record in bench.records:
             record.accept()
-        flush = bench.locks.begin_flush()
+        flush = bench.locks.begin_flush(lambda: None)
         await asyncio.sleep(0.12)
         assert not flush.left
 
@@ -582,8 +747,8 @@ def test_nothing_is_fetched_while_large_records_wait_for_the_user() -> None:
     assert len(bench.records) == 2
 
 
-def test_brokers_take_turns_when_fewer_records_may_be_locked_than_there_are_brokers() -> None:
-    brokers = 3
+def bench_of(brokers: int) -> tuple[Bench, list[PartitionId]]:
+    """An exchange that may lock one record, and the partitions, of which each broker leads one."""
     bench = Bench(FakeBroker(), ORDERS, max_locked_records=1)
     places = [PartitionId(ORDERS, number) for number in range(brokers)]
     partitions = {number: PartitionMetadata(number, number, 0, (number,)) for number in range(brokers)}
@@ -592,37 +757,122 @@ def test_brokers_take_turns_when_fewer_records_may_be_locked_than_there_are_brok
         topics={"orders": TopicMetadata("orders", ORDERS, partitions)},
     )
     bench.exchange.assignment = lambda: frozenset(places)
+    return bench, places
+
+
+def one_of(partition: int, offset: int) -> ShareFetchResponse:
+    row = PartitionData(
+        partition, records=batch([b"x"], offset), acquired_records=[AcquiredRecords(offset, offset, 1)]
+    )
+    return ShareFetchResponse(
+        acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareFetchableTopicResponse(ORDERS, [row])]
+    )
+
+
+@pytest.mark.parametrize("handling_ms", [0, 1])
+@pytest.mark.parametrize("brokers", [2, 3, 4, 5])
+def test_brokers_take_turns_when_fewer_records_may_be_locked_than_there_are_brokers(
+    brokers: int, handling_ms: int
+) -> None:
+    """A broker that has failed meanwhile gets its turn again, however often the others are woken."""
+    bench, places = bench_of(brokers)
     given = dict.fromkeys(range(brokers), 0)
+    asked = 0
 
     async def answer(node_id: Any, api_key: object, body: Any, **named: object) -> Any:  # noqa: ARG001
+        nonlocal asked
         await asyncio.sleep(0.001)
         if isinstance(body, ShareAcknowledgeRequest):
             return ShareAcknowledgeResponse()
         if not body.max_records:
             return ShareFetchResponse()
+        asked += 1
+        if asked == 20:
+            raise BrokerConnectionError(f"localhost:{node_id}", "broken")
         at = given[node_id]
         given[node_id] += 1
-        row = PartitionData(node_id, records=batch([b"x"], at), acquired_records=[AcquiredRecords(at, at, 1)])
-        return ShareFetchResponse(
-            acquisition_lock_timeout_ms=LOCK_MS, responses=[ShareFetchableTopicResponse(ORDERS, [row])]
-        )
+        return one_of(node_id, at)
 
     bench.broker.request = answer  # type: ignore[method-assign]
-    most = 0
+    delivered, most = asyncio.Event(), 0
+
+    def deliver(records: list[ShareRecord], _size: int) -> None:
+        bench.records.extend(records)
+        delivered.set()
+
+    bench.exchange.deliver = deliver
 
     async def work() -> None:
         nonlocal most
-        done = 0
-        while len(bench.records) < 300:
-            await asyncio.sleep(0.001)
+        ends = now_ms() + 200 * brokers
+        while now_ms() < ends:
+            done = len(bench.records)
+            bench.exchange.wake()  # as a reader does that has read all
+            await delivered.wait()
+            delivered.clear()
+            await asyncio.sleep(handling_ms / 1_000)
             most = max(most, bench.locks.count(places))
             for record in bench.records[done:]:
+                bench.exchange.wake()
                 record.accept()
-            done = len(bench.records)
 
     bench.run(work)
     assert most == 1
-    assert min(given.values()) > 50
+    assert min(given.values()) > 25
+
+
+def test_a_broker_without_records_does_not_keep_the_room_for_one_of_another_broker() -> None:
+    bench, _ = bench_of(3)
+    left, given, asked = 100, 0, [0, 0, 0]
+
+    async def answer(node_id: Any, api_key: object, body: Any, **named: object) -> Any:  # noqa: ARG001
+        nonlocal given
+        await asyncio.sleep(0.001)
+        if isinstance(body, ShareAcknowledgeRequest):
+            return ShareAcknowledgeResponse()
+        asked[node_id] += 1
+        if node_id == 1 and given < left and body.max_records:
+            given += 1
+            return one_of(node_id, given)
+        await asyncio.sleep(body.max_wait_ms / 1_000)
+        return ShareFetchResponse()
+
+    bench.broker.request = answer  # type: ignore[method-assign]
+
+    async def work() -> None:
+        for _ in range(2_000):
+            await asyncio.sleep(0.001)
+            while bench.records:
+                bench.records.pop().accept()
+
+    bench.run(work)
+    assert given == left
+    # nor are they asked without pause
+    assert all(1 < asked[node_id] < 40 for node_id in (0, 2))
+
+
+def test_a_close_while_a_renewal_is_under_way_goes_on_with_the_session_as_it_is_behind_it() -> None:
+    class Slow(FakeBroker):
+        async def request(self, node_id: object, api_key: object, body: Any, **named: object) -> Any:
+            answer = await super().request(node_id, api_key, body, **named)
+            if getattr(body, "is_renew_ack", False):
+                await asyncio.sleep(2)
+            return answer
+
+    bench = Bench(Slow(orders(2)), max_locked_records=2)
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        bench.records[0].renew()
+        await asyncio.sleep(0.5)
+
+    bench.run(work)
+    bench.locks.release_held([PartitionId(ORDERS, 0)])
+    run_in_virtual_time(bench.exchange.close())
+    renewal, released, closing = bench.broker.acknowledgements
+    assert renewal.is_renew_ack
+    assert released.share_session_epoch == renewal.share_session_epoch + 1
+    assert closing.share_session_epoch == -1
 
 
 def test_a_close_whose_time_is_over_leaves_no_request_behind() -> None:
@@ -650,8 +900,8 @@ def test_a_close_whose_time_is_over_leaves_no_request_behind() -> None:
     run_in_virtual_time(close())
 
 
-async def join(cluster: Cluster) -> None:
-    member = ShareMembership(
+def membership(cluster: Cluster) -> ShareMembership:
+    return ShareMembership(
         cluster,
         "billing",
         frozenset({"orders"}),
@@ -661,8 +911,11 @@ async def join(cluster: Cluster) -> None:
         report=lambda _: None,
         assigned=lambda: None,
     )
+
+
+async def join(cluster: Cluster) -> None:
     async with asyncio.timeout(60):
-        await member.run()
+        await membership(cluster).run()
 
 
 def test_a_topic_that_may_not_be_seen_is_told_in_words() -> None:
@@ -672,6 +925,33 @@ def test_a_topic_that_may_not_be_seen_is_told_in_words() -> None:
 
     with pytest.raises(FatalGroupError, match="operations Describe and Read on the topics"):
         run_in_virtual_time(join(Strict()))
+
+
+@pytest.mark.parametrize(
+    ("error", "sent"),
+    [(None, [0, -1]), (KafkaError(15), [0])],
+    ids=["not answered yet", "a refusal"],
+)
+def test_a_member_leaves_that_may_have_joined(error: KohortError | None, sent: list[int]) -> None:
+    epochs: list[int] = []
+
+    class Slow(FakeBroker):
+        async def request_coordinator(self, *asked: Any, **_: object) -> Any:
+            epochs.append(asked[1].member_epoch)
+            if epochs[-1] == 0:
+                await asyncio.sleep(0.01)
+                if error is not None:
+                    raise error
+                await asyncio.sleep(10)
+
+    async def close() -> None:
+        member = membership(Slow())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(member.run(), 0.05)
+        await member.leave()
+
+    run_in_virtual_time(close())
+    assert epochs == sent
 
 
 def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
@@ -825,7 +1105,7 @@ def accept_all(
         await asyncio.sleep(0.5)
         for record in bench.records:
             record.accept()
-        flush = bench.locks.begin_flush()
+        flush = bench.locks.begin_flush(lambda: None)
         await asyncio.sleep(for_s)
         answers.update(flush.answers)
 
@@ -920,7 +1200,7 @@ def test_a_close_says_again_what_a_broker_refuses_for_now() -> None:
     async def close() -> None:
         for record in bench.records:
             record.accept()
-        flush = bench.locks.begin_flush()
+        flush = bench.locks.begin_flush(lambda: None)
         await bench.exchange.close()
         assert list(flush.answers.values()) == [None] * 3
 

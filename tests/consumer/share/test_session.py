@@ -81,7 +81,7 @@ def test_acknowledgements_name_their_topics_and_partitions_in_order() -> None:
 def test_ranges_are_ascending_apart_as_few_as_possible_and_say_the_same(
     said: dict[int, AcknowledgeType],
 ) -> None:
-    ranges = ranges_of(Gap(offset, verdict, 0.0) for offset, verdict in reversed(said.items()))
+    ranges = ranges_of([Gap(offset, verdict, 0.0) for offset, verdict in reversed(said.items())])
     assert {o: verdict for first, last, verdict in ranges for o in range(first, last + 1)} == said
     for before, after in pairwise(ranges):
         assert before.last < after.first

@@ -6,6 +6,8 @@ import pytest
 
 from kohort.coordinator import MemberFenced, MemberGone, RebalanceStarted
 from kohort.coordinator.classic_groups.leave import MOST_FENCED_TOLD
+from kohort.coordinator.classic_groups.members import remove_member
+from kohort.coordinator.groups.events import Cause
 from kohort.protocol import ErrorCode
 from tests.coordinator.driver import World
 
@@ -159,3 +161,15 @@ def test_of_many_refused_leavers_some_are_told_of() -> None:
     before = len(world.notes)
     assert outcomes(world, *((f"nobody-{number}", None) for number in range(1_000))) == [25] * 1_000
     assert [type(event) for event in world.notes[before:]] == [MemberFenced] * MOST_FENCED_TOLD
+
+
+def test_what_those_that_leave_together_had_is_added_to_what_is_known_of_the_others() -> None:
+    world = World()
+    members = world.stable(3)
+    group, cause = world.groups["g"], Cause("left")
+    known = group.leaving
+    for member_id in members[:2]:
+        remove_member(world.shard, group, group.members[member_id], cause)
+    # a copy for each of them would take thousands long
+    assert group.leaving is known
+    assert known == {member_id: member_id.encode() for member_id in members[:2]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.coordinator import MemberReplaced
+from kohort.coordinator.classic_groups import static
 from kohort.protocol import ErrorCode, Subscription, encode_subscription
 from tests.coordinator.bodies import RANGE_T, protocols, subscription
 from tests.coordinator.driver import World
@@ -18,9 +19,9 @@ def group_with_static(world: World) -> tuple[str, str]:
     world.join(instance="i")
     follower, _ = world.new_member()
     world.advance(0)
-    static = world.groups["g"].static_members["i"]
-    world.settle([static, follower])
-    return static, follower
+    returned = world.groups["g"].static_members["i"]
+    world.settle([returned, follower])
+    return returned, follower
 
 
 @pytest.mark.row("3.3/static")
@@ -105,8 +106,8 @@ def test_while_completing_the_round_starts_over_and_the_old_sync_is_fenced_kafka
     leader, _ = world.new_member()
     world.join(instance="i")
     world.advance(0)
-    static = world.groups["g"].static_members["i"]
-    parked = world.sync("g", static, instance="i")
+    old = world.groups["g"].static_members["i"]
+    parked = world.sync("g", old, instance="i")
     assert world.join(instance="i").parked
     assert parked.error == ErrorCode.FENCED_INSTANCE_ID
     assert world.heartbeat("g", leader) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -241,7 +242,7 @@ def test_who_came_back_from_where_is_noted() -> None:
     new = world.join(instance="i", host="/10.0.0.9").reply.member_id
     note = next(note for note in reversed(world.notes) if isinstance(note, MemberReplaced))
     assert (note.instance_id, note.old_member, note.member, note.client_host) == ("i", old, new, "/10.0.0.9")
-    assert world.describe().members[0].client_host == "/10.0.0.9"
+    assert [each.client_host for each in world.describe().members if each.member_id == new] == ["/10.0.0.9"]
 
 
 def test_a_static_member_is_one_seat_across_a_reload() -> None:
@@ -251,3 +252,40 @@ def test_a_static_member_is_one_seat_across_a_reload() -> None:
     assert world.heartbeat("g", static, instance="i") == 0
     assert world.join(instance="i", offers=RANGE_T).error == 0
     assert len(world.groups["g"].members) == 2
+
+
+def many_static(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A stable group of three static members, so large that a record of it is not written for each that
+    returns.
+    """
+    monkeypatch.setattr(static, "MEMBERS_A_MS", 0.1)
+    world = World(initial_delay_ms=10)
+    joins = [world.join(instance=name) for name in "abc"]
+    world.advance(1_000)
+    world.settle([join.reply.member_id for join in joins])
+    return world
+
+
+def test_members_that_return_at_once_share_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = many_static(monkeypatch)
+    writes = len(world.log)
+    returned = [world.join(instance=name) for name in "abc"]
+    assert [call.parked for call in returned] == [False, True, True]
+    assert len(world.log) == writes + 1
+    world.advance(1_000)
+    assert [call.error for call in returned] == [0, 0, 0]
+    assert len(world.log) == writes + 2
+    assert {call.reply.generation_id for call in returned} == {world.groups["g"].generation}
+
+
+def test_a_rebalance_takes_those_along_whose_return_is_still_to_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = many_static(monkeypatch)
+    first, second = world.join(instance="a"), world.join(instance="b")
+    third = world.join(instance="c", offers=protocols(range=subscription("u")))
+    world.join(member=first.reply.member_id, instance="a")
+    world.advance(1_000)
+    assert (second.error, third.error) == (0, 0)
+    assert second.reply.generation_id == third.reply.generation_id == 2
+    assert not world.groups["g"].returned

@@ -283,7 +283,13 @@ class Classic:
             self.id, self.generation = answer.member_id, answer.generation_id
 
     def sync(self, assignments: Any = ()) -> Any:
-        (answer,) = self.send(
+        (answer,) = self.send_sync(assignments)
+        if not answer.error_code:
+            self.owned = decode_assignment(answer.assignment).partitions
+        return answer
+
+    def send_sync(self, assignments: Any = ()) -> Answers:
+        return self.send(
             ApiKey.SYNC_GROUP,
             5,
             generation_id=self.generation,
@@ -293,9 +299,6 @@ class Classic:
             protocol_name="range",
             assignments=assignments,
         )
-        if not answer.error_code:
-            self.owned = decode_assignment(answer.assignment).partitions
-        return answer
 
     def beat(self) -> ErrorCode:
         (answer,) = self.send(

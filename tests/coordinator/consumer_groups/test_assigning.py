@@ -173,6 +173,21 @@ def test_an_assignor_that_fails_costs_the_group_nothing(wrong: Any, monkeypatch:
     assert w.group().target_epoch == 3
 
 
+def test_after_a_failure_an_assignor_is_asked_for_another_epoch_when_the_interval_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    w = world()
+    monkeypatch.setattr(FirstTakesAll, "answer", RuntimeError("boom"))
+    w.join("m")
+    w.compute()
+    for name in "nop":
+        w.join(name)
+    assert not w.asked, "however many join"
+    w.advance(INTERVAL_MS)
+    w.live("m")
+    assert [asked.epoch for asked in w.asked] == [w.group().epoch]
+
+
 def test_after_a_failure_another_assignor_is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     w = world()
     monkeypatch.setattr(FirstTakesAll, "answer", RuntimeError("boom"))
@@ -187,6 +202,7 @@ def test_a_target_of_more_partitions_than_a_member_can_have_is_refused_once() ->
     w.join("m")
     w.compute()
     assert "would have 125001 partitions of 1 topics, too many for one record" in errors(w)[0]
+    w.advance(INTERVAL_MS)
     w.join("n")
     w.compute()
     assert len(errors(w)) == 1

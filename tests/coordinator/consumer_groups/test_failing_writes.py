@@ -214,7 +214,7 @@ def state_of(group: Any) -> Any:
             members,
             group.targets,
             group.owners,
-            group.names,
+            group.subscribed.names,
             group.patterns,
             group.unsettled,
             group.static_members,

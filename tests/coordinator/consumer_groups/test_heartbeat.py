@@ -1,6 +1,7 @@
 """Members of consumer groups join, live, move to their target, leave, and are missed.
 
 Covers: coordinator/consumer_groups/group.py, coordinator/consumer_groups/changes.py.
+Covers: coordinator/groups/subscribed_topics.py.
 """
 
 from __future__ import annotations
@@ -366,9 +367,9 @@ def test_a_member_that_joins_looks_up_no_names_of_others() -> None:
     assert looked_up == ["t"]
     world.change_topics(u=1)
     world.live("z")
-    assert sorted(looked_up[1:]) == sorted(world.group().names)
+    assert sorted(looked_up[1:]) == sorted(world.group().subscribed.names)
     world.beat("z", -1)
-    assert len(looked_up) == 1 + len(world.group().names) + 1
+    assert len(looked_up) == 1 + len(world.group().subscribed.names) + 1
 
 
 def test_the_hash_of_topics_does_not_depend_on_the_way_to_them() -> None:
@@ -382,7 +383,7 @@ def test_the_hash_of_topics_does_not_depend_on_the_way_to_them() -> None:
     world.join("b", "t", "u")
     world.beat("a", -1)
     assert other.group().subscribed_topics() == world.group().subscribed_topics()
-    assert other.group().names == {"t": 1, "u": 1}
+    assert other.group().subscribed.names == {"t": 1, "u": 1}
 
 
 @pytest.mark.parametrize("version", [1, 0])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.classic_groups.group import ClassicGroup
+from kohort.coordinator.consumer_groups.migration import turns_back
 from kohort.offsets_topic import NONE, ClassicMetadata, GroupDeleted, GroupStored, OffsetCommitted
 from kohort.protocol import (
     ApiKey,
@@ -22,6 +23,7 @@ from kohort.protocol import (
     encode_subscription,
 )
 from tests.coordinator.consumer_groups.group_world import Classic, World, partitions
+from tests.limits.growing import Lines
 
 INTERVAL_MS, SESSION_MS, REBALANCE_MS = 1_000, 10_000, 30_000
 
@@ -620,3 +622,16 @@ def test_a_classic_member_that_only_asks_for_its_assignment_gives_nothing_up() -
         assert classic.sync().error_code == 0
         world.advance(5_000)
     assert classic.id not in world.group().members
+
+
+def test_whether_a_group_turns_back_is_found_without_a_look_at_each_of_its_members() -> None:
+    counts = []
+    for size in (10, 300):
+        world, lines = World({"t": 1}), Lines()
+        for number in range(size):
+            world.join(f"m-{number}")
+        group = world.group()
+        with lines.counted():
+            assert not turns_back(world.shard, group, [group.members["m-0"]])
+        counts.append(lines.count)
+    assert counts[0] == counts[1]

@@ -16,10 +16,10 @@ from kohort.coordinator.consumer_groups.target import (
     OWN,
     ComputeTarget,
     TargetMember,
-    Topic,
     compute_target,
     server_assignors,
 )
+from kohort.coordinator.groups.subscribed_topics import Topic
 from kohort.offsets_topic import Partitions
 
 A, B = UUID(int=1), UUID(int=2)

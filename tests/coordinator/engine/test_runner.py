@@ -365,6 +365,17 @@ async def test_a_timer_fires_when_all_is_handled_that_had_arrived_when_it_was_du
     await c.stop()
 
 
+async def test_what_a_request_sets_for_now_is_done_in_the_next_turn() -> None:
+    c = coordinator(MemoryLog(partition_count=1), clock_ms=lambda: START_MS)
+    await c.start()
+    first = await c.handle(ApiKey.JOIN_GROUP, 9, join(), CONTEXT)
+    joined = Call()
+    c.submit(ApiKey.JOIN_GROUP, 9, join(member=first.member_id), CONTEXT, joined)
+    await asyncio.sleep(0)
+    assert joined.body.generation_id == 1, "the initial delay is 0"
+    await c.stop()
+
+
 async def test_between_many_timers_that_are_due_at_once_others_have_their_turn() -> None:
     now, step = [START_MS], [0]
 

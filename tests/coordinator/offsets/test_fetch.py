@@ -103,7 +103,7 @@ class TestFetch:
         world.commit("s", {("t", 0): 1})
         world.shard.apply((OffsetCommitted("s", "t", 0, 9, -1, "", 0),), 50, producer_id=7)
         assert fetched(world, "s") == FetchedPartition(0, 1)
-        unstable = FetchedPartition(0, -1, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        unstable = FetchedPartition(0, -1000, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
         assert fetched(world, "s", stable=True) == unstable
         assert fetched(world, "s", partition=1, stable=True) == FetchedPartition(1, -1)
         world.shard.end_transaction(7, committed=True)

@@ -6,6 +6,7 @@ Covers: coordinator/share_groups/shard_state.py, coordinator/share_groups/__init
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kohort.coordinator.groups.events import (
     RebalanceStarted,
 )
 from kohort.coordinator.share_groups.heartbeat import refused_heartbeat
+from kohort.coordinator.share_groups.kept import subscribed_bytes
 from kohort.offsets_topic import GroupStored, ShareEpoch, ShareRecordType
 from kohort.protocol import ApiKey, CauseKind, ErrorCode
 from tests.coordinator.consumer_groups.group_world import Classic
@@ -290,8 +292,9 @@ def test_a_group_is_the_same_after_a_restart() -> None:
     world.restart()
     after = world.share_group()
     assert after is not before
-    for name in ("epoch", "metadata_hash", "target_epoch", "target_ms", "targets", "kept", "names"):
+    for name in ("epoch", "metadata_hash", "target_epoch", "target_ms", "targets", "kept"):
         assert getattr(after, name) == getattr(before, name), name
+    assert after.subscribed.names == before.subscribed.names
     assert {m.member_id: (m.metadata, m.current) for m in after.members.values()} == {
         m.member_id: (m.metadata, m.current) for m in before.members.values()
     }
@@ -442,6 +445,28 @@ def test_a_group_reads_no_more_partitions_than_one_write_holds() -> None:
     assert not world.share_beat("b", 0, "t").error_code
     # in place of what only this member reads
     assert not world.share_beat("a", 0, "t", "v").error_code
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_group_knows_of_its_topics_is_what_looking_all_of_them_up_gives(seed: int) -> None:
+    rng, world = Random(seed), ShareWorld({f"t{number}": 1 for number in range(8)})
+    for _ in range(30):
+        if rng.random() < 0.3:
+            world.change_topics(**{f"t{rng.randrange(8)}": rng.randint(1, 5)})
+        member = f"m{rng.randrange(3)}"
+        if rng.random() < 0.3:
+            world.share_beat(member, -1)
+        else:
+            world.share_beat(member, 0, *rng.sample(("absent", *world.ids), rng.randint(1, 4)))
+        if world.shard.state.find("g") is None:
+            continue
+        group = world.share_group()
+        found = dict(group.subscribed_topics())
+        known = found, group.hash_topics(), subscribed_bytes(group)
+        assert found.keys() == {name for name in group.subscribed.names if name in world.ids}
+        assert all(found[name].partition_count == world.topics[name] for name in found)
+        group.subscribed.let_go()
+        assert (group.subscribed_topics(), group.hash_topics(), subscribed_bytes(group)) == known
 
 
 def test_a_refusal_is_the_error_alone() -> None:

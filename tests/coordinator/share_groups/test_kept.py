@@ -91,6 +91,24 @@ def test_partitions_that_the_groups_record_has_no_room_for_are_left_out_and_told
     assert told.cause.startswith(f"{left_out} partitions are not read")
 
 
+def test_topics_of_members_of_their_own_are_asked_for_together_and_wait_no_longer_than_some_ms() -> None:
+    many, few = [f"m{number}" for number in range(40)], [f"f{number}" for number in range(4)]
+    world = ShareWorld(dict.fromkeys([*many, *few], 1))
+    world.share_beat("many", 0, *many)
+    assert len(world.finish().topics) == 40, "topics of one subscription do not wait for others"
+    for name in few[:3]:
+        world.share_beat(name, 0, name)
+    (together,) = world.commands
+    assert set(together.topics) == {world.ids[name] for name in few[:2]}
+    world.advance(100)
+    assert [set(each.topics) for each in world.commands[1:]] == [{world.ids[few[2]]}]
+    # who leaves meanwhile takes its topic along
+    world.share_beat(few[3], 0, few[3])
+    world.share_beat(few[3], -1)
+    world.advance(100)
+    assert len(world.commands) == 2
+
+
 def test_a_command_without_a_result_is_given_again_after_the_retry_interval() -> None:
     world = ShareWorld(group_share_initialize_retry_interval_ms=20_000)
     world.share_beat("a", 0, "t")
@@ -113,7 +131,9 @@ def test_after_a_restart_the_first_heartbeat_asks_again() -> None:
     world.restart()
     world.events.clear()
     world.share_beat("a", 2)
-    assert len(world.commands) == 1
+    (command,) = world.commands
+    assert isinstance(command, InitializeShareState)
+    assert set(command.unknown) == {world.ids["t"]}, "if it is there already and in use, it stays"
     result_step(late, {})(world.shard, world.now_ms)
     assert "initialized" not in kept(world)
 
@@ -191,6 +211,18 @@ def test_a_member_that_joins_while_its_group_is_being_deleted_keeps_it() -> None
     assert [answer.error_code for answer in answers] == [E.NON_EMPTY_GROUP]
     world.share_beat("b", world.share_group().members["b"].current.epoch)
     assert isinstance(world.commands[0], InitializeShareState)
+    assert set(world.commands[0].unknown) == {world.ids["t"]}
+
+
+def test_a_state_that_could_not_be_deleted_begins_anew() -> None:
+    world = ShareWorld()
+    world.share_join("a")
+    world.share_beat("a", -1)
+    delete_group(world)
+    world.finish({(world.ids["t"], 0): DOWN})
+    world.share_beat("b", 0, "t")
+    assert isinstance(world.commands[0], InitializeShareState)
+    assert not world.commands[0].unknown
 
 
 def test_of_two_deletions_of_a_group_the_later_one_removes_it_with_what_has_begun_in_between() -> None:
@@ -303,6 +335,17 @@ def test_topics_that_were_deleted_while_nobody_led_the_group_are_forgotten_after
     at = len(world.log)
     world.advance(20_000)
     assert not [record for record in world.share_records(at) if record[0] == 15], "there is no more to forget"
+
+
+def test_a_topic_that_was_deleted_before_the_log_had_its_record_is_forgotten() -> None:
+    world = ShareWorld({"t": 1, "u": 1})
+    world.share_beat("a", 0, "t", "u")
+    gone = world.ids.pop("t")
+    world.change_topics(t=None)
+    world.finish({(gone, 0): KafkaError(E.UNKNOWN_TOPIC_OR_PARTITION, "gone")})
+    assert list(world.share_group().kept.initializing) == [gone]
+    world.advance(5_000)
+    assert world.share_group().kept == ({}, {world.ids["u"]: ShareTopic("u", (0,))}, {})
 
 
 def test_deleted_topics_are_forgotten_though_the_log_has_refused_that_once() -> None:

@@ -232,7 +232,7 @@ async def test_events_are_told_where_records_may_not_be_read(monkeypatch: pytest
         return KeptEvents([event(9, "RebalanceCompleted", 5, **REBALANCED)])
 
     monkeypatch.setattr("kohort.admin.groups.history.group_records.read_past", refused)
-    admin = GroupAdmin("localhost:1")
+    admin = GroupAdmin("localhost:1", timeout_ms=500)
     monkeypatch.setattr("kohort.admin.groups.requests.ask_history", kept)
     history = await admin.history("billing")
     assert [row.generation for row in history.generations] == [5]

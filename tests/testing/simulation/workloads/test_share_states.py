@@ -29,8 +29,9 @@ class Told:
     def found(self, name: str, _text: str) -> None:
         self.names.append(name)
 
-    def initialize(self, state_epoch: int, start: int = -1) -> None:
-        self.ask(INITIALIZE, initialize.PartitionData(0, state_epoch, start), initialize.PartitionResult())
+    def initialize(self, state_epoch: int, start: int = -1, order: int = -1) -> None:
+        row = initialize.PartitionData(0, state_epoch, start, order)
+        self.ask(INITIALIZE, row, initialize.PartitionResult())
 
     def read(self, leader_epoch: int, *batches: tuple[int, int, int, int], start: int = 0) -> None:
         begun = self.ledger.on_read(KEY)
@@ -82,6 +83,15 @@ def test_a_state_of_before_may_neither_be_written_nor_begun(told: Told) -> None:
     told.write(5, state_epoch=1)
     told.initialize(1)
     assert told.names == ["Q16", "Q16"]
+
+
+def test_a_beginning_that_was_carried_out_may_be_answered_so_again(told: Told) -> None:
+    told.initialize(2, order=7)
+    told.initialize(3, order=8)
+    told.initialize(2, order=7)
+    assert not told.names
+    told.initialize(1, order=6)
+    assert told.names == ["Q16"], "which was not"
 
 
 def test_who_began_before_the_epoch_was_told_may_end_afterwards() -> None:
