@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Final
 
 from ._snapshot import TimeFigures
@@ -84,18 +86,11 @@ class Histogram:
         if not recent:
             return TimeFigures(self.count, self.total_s)
         mean_ms = sum(count * _middle_ms(index) for index, count in enumerate(counts) if count) / recent
-        quantiles = {share: min(_quantile_ms(counts, recent, share), highest_ms) for share in _QUANTILES}
+        up_to = list(accumulate(counts))
+        quantiles = {
+            share: min(_middle_ms(bisect_left(up_to, share * recent)), highest_ms) for share in _QUANTILES
+        }
         return TimeFigures(self.count, self.total_s, min(mean_ms, highest_ms), highest_ms, quantiles)
-
-
-def _quantile_ms(counts: list[int], total: int, share: float) -> float:
-    """The time in ms that this share of the counts does not exceed."""
-    left = share * total
-    for index, count in enumerate(counts):
-        left -= count
-        if left <= 0 and count:
-            return _middle_ms(index)
-    return _middle_ms(len(counts) - 1)
 
 
 def _middle_ms(index: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -43,6 +44,16 @@ _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
 _HEARTBEATS: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
 _HELD: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 _NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+# of a consumer group, what a group that is read from the log again must have, too
+_IN_THE_LOG: Final = (
+    "epoch",
+    "target_epoch",
+    "targets",
+    "static_members",
+    "owners",
+    "unsettled",
+    "subscribed.names",
+)
 _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
@@ -507,8 +518,9 @@ class Checks:
         read = restore_group(
             group.group_id, durable.of_type(CONSUMER_TYPE).get(group.group_id, {}), group.topics
         )
-        for name in ("epoch", "target_epoch", "targets", "static_members", "owners", "unsettled", "names"):
-            mine, other = getattr(group, name), getattr(read, name)
+        for name in _IN_THE_LOG:
+            value_of = attrgetter(name)
+            mine, other = value_of(group), value_of(read)
             if mine != other:
                 self._schedule.fail("S7", f"{name} of {group.group_id}: {mine} here, {other} in the log")
         for member_id, member in group.members.items():
