@@ -34,8 +34,8 @@ MOST_TOPICS_BYTES: Final = 330_000
 _TOPIC_BYTES: Final = 24
 _PARTITION_BYTES: Final = 4
 #: A look for what has no state, and the records that follow, take time in proportion to the topics that
-#: members subscribe to. It waits until so many of these are new, or so many heartbeats have come for each;
-#: after so many ms for each without a heartbeat it waits no longer.
+#: members subscribe to. It waits until so many of these are new, or so many heartbeats have come for each,
+#: and no longer than so many ms for each.
 _WAITS_FOR: Final = 1 / 16
 _PAUSE_MS: Final = 1
 
@@ -64,7 +64,9 @@ def request_missing(changes: ShareChanges) -> None:
     count = len(group.subscribed_topics())
     group.waiting += 1
     if group.waiting + group.subscribed.found_count - group.found_before <= count * _WAITS_FOR:
-        changes.shard.timers.start((MISSING, group.group_id), changes.now_ms + count * _PAUSE_MS)
+        timers, key = changes.shard.timers, (MISSING, group.group_id)
+        if key not in timers:  # heartbeats that come now and then put it off no further
+            timers.start(key, changes.now_ms + count * _PAUSE_MS)
     else:
         _initialize_missing(changes)
 

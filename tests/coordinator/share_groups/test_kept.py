@@ -75,6 +75,18 @@ def test_what_has_failed_is_asked_for_with_the_next_heartbeat_and_told() -> None
     assert kept(world) == {"initialized": {"t": (0, 1)}}
 
 
+def test_what_waits_for_other_heartbeats_waits_no_longer_where_these_are_too_few() -> None:
+    names = [f"t{number}" for number in range(200)]
+    world = ShareWorld(dict.fromkeys([*names, "late"], 1))
+    epoch = world.share_join("a", *names).member_epoch
+    world.share_beat("a", epoch, *names, "late")
+    for _ in range(3):
+        # each within the pause that the one before began
+        world.advance(150)
+        world.share_beat("a", world.share_group().members["a"].current.epoch)
+    assert "late" in kept(world)["initializing"]
+
+
 def test_partitions_that_the_groups_record_has_no_room_for_are_left_out_and_told_once() -> None:
     world = ShareWorld({"t": 10, "u": 5})
     world.share_join("a", "t", "u")
