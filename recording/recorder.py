@@ -173,11 +173,16 @@ class Recorder(Generic[E]):
         """Note that so many events of a group ("": of some groups) just now were not recorded."""
         now_ms = self._now_ms()
         with self._guard:
-            known = self._lost.setdefault(group if len(self._lost) < 100 else "", _Lost(now_ms, now_ms, 0))
-            known.count += count
-            # the clock may have gone back
-            known.from_ms, known.until_ms = min(known.from_ms, now_ms), max(known.until_ms, now_ms)
+            self._add_lost(group, _Lost(now_ms, now_ms, count))
             self._lost_rows += count
+
+    def _add_lost(self, group: str, more: _Lost) -> None:
+        name = group if len(self._lost) < 100 else ""
+        if (known := self._lost.get(name)) is not None:
+            # the clock may have gone back
+            first, last = min(known.from_ms, more.from_ms), max(known.until_ms, more.until_ms)
+            more = _Lost(first, last, known.count + more.count)
+        self._lost[name] = more
 
     def note_hidden(self) -> None:
         """Note that just now groups may have been hidden from who records."""
@@ -280,9 +285,10 @@ class Recorder(Generic[E]):
                 store.end_watch(scope, at_ms)
                 self._watched.pop(scope, None)
             self._watches.popleft()
-        hidden_ms, self._hidden_ms = self._hidden_ms, 0
-        if hidden_ms:
+        if hidden_ms := self._hidden_ms:
             store.mark("hidden_ms", hidden_ms)
+            if self._hidden_ms == hidden_ms:
+                self._hidden_ms = 0
         self._write_round(store)
 
     def _write_round(self, store: Store) -> None:
@@ -309,7 +315,9 @@ class Recorder(Generic[E]):
             store.write(sorted(rows, key=_time_of), samples, losses, alive_ms)
         except BaseException:
             with self._guard:
-                self._lost = lost | self._lost
+                # others may have counted meanwhile
+                for group, each in lost.items():
+                    self._add_lost(group, each)
             self.count_lost("", len(rows))
             raise
         self._rows += len(rows) + len(samples)

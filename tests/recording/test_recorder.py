@@ -219,6 +219,44 @@ def test_what_was_lost_while_the_clock_went_back_is_told_of_both_times(tmp_path:
     assert read_group(tmp_path, "g", 5_000, 6_000).losses == (Loss("", 4_000, 9_000, 2),)
 
 
+def test_what_is_counted_while_a_write_fails_is_told_with_what_was_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Recorder(tmp_path, row_of, now_ms=lambda: 5_000)
+
+    def fail_once(*_: object) -> None:
+        write.undo()
+        made.count_lost("", 4)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    made.count_lost("", 3)
+    with monkeypatch.context() as write:
+        write.setattr(Store, "write", fail_once)
+        made.start()
+        assert not made.flush()
+        assert made.flush()
+    made.close()
+    assert sum(loss.lost for loss in read_group(tmp_path, "g", 0, END_OF_TIME).losses) == 7
+
+
+def test_that_groups_were_hidden_is_noted_when_the_disk_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(*_: object) -> None:
+        mark.undo()
+        raise sqlite3.OperationalError("database or disk is full")
+
+    made = Recorder(tmp_path, row_of, now_ms=lambda: 5_000)
+    made.note_hidden()
+    with monkeypatch.context() as mark:
+        mark.setattr(Store, "mark", fail_once)
+        made.start()
+        assert not made.flush()
+        assert made.flush()
+    made.close()
+    assert read_group(tmp_path, "g", 0, END_OF_TIME).hidden_ms == 5_000
+
+
 def test_who_waits_no_more_makes_no_rest_for_others_who_wait(tmp_path: Path) -> None:
     made = Recorder(tmp_path, row_of)
     other = threading.Thread(target=made.flush, args=(30,))
