@@ -476,6 +476,7 @@ class BrokerAssembly:
             connections_made=server.connections_made,
             connections_refused=dict(server.quotas.refused),
             lacks_descriptors=any(each.lacks_descriptors for each in server.acceptors),
+            is_full=any(each.is_full for each in server.acceptors),
             certificate_ends=server.certificates.ends(),
             failed_logins=metrics.failed_logins.figures(now),
             request_bytes_held=server.backpressure.held_bytes,

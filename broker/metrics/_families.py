@@ -525,6 +525,12 @@ FAMILIES: Final = (
         lambda now: int(now.lacks_descriptors),
     ),
     _own_metric(
+        "connections_at_limit",
+        "gauge",
+        "1 while new connections wait, as there are as many as max.connections allows",
+        lambda now: int(now.is_full),
+    ),
+    _own_metric(
         "certificate_expiry_timestamp_seconds",
         "gauge",
         "When the first certificate of a listener (or for zookeeper) expires, in seconds since 1970",

@@ -234,6 +234,8 @@ class BrokerSnapshot(NamedTuple):
     connections_refused: Mapping[str, int]
     #: Whether new connections wait because no descriptors are left for them.
     lacks_descriptors: bool
+    #: Whether new connections wait because there are as many as ``max.connections``.
+    is_full: bool
     certificate_ends: Mapping[str, float]
     failed_logins: Mapping[str, RateFigures]
     request_bytes_held: int

@@ -72,6 +72,7 @@ class Acceptor:
         self._refusals = RateLimitedLog()
         self._failures = RateLimitedLog(logging.INFO)
         self._no_room = Trouble(logging.ERROR, now=self._loop.time)
+        self._full = Trouble(now=self._loop.time)
         quotas.on_free.append(self._watch_again)
 
     def __repr__(self) -> str:
@@ -81,6 +82,11 @@ class Acceptor:
     def lacks_descriptors(self) -> bool:
         """Return whether new connections wait because no descriptors are left for them."""
         return self._no_room.present
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether new connections wait because there are as many as ``max.connections``."""
+        return self._full.present
 
     async def listen(self, backlog: int) -> None:
         """Listen; connections wait until ``start``. Raises OSError, with the listener in its text, if the
@@ -139,8 +145,9 @@ class Acceptor:
 
     def _watch_sockets(self) -> None:
         self._timer = None
-        if self._no_room.present and not any(map(_is_ready, self._sockets)):
-            self._no_room.on_absent(f"{self.listener}: no connection waits any more")
+        if (self._no_room.present or self._full.present) and not any(map(_is_ready, self._sockets)):
+            for trouble in (self._no_room, self._full):
+                trouble.on_absent(f"{self.listener}: no connection waits any more")
         if not self._watching:
             self._watching = True
             for link in self._sockets:
@@ -158,12 +165,25 @@ class Acceptor:
 
     def _pause_accepting(self, seconds: float) -> None:
         self._look_away()
-        if seconds < math.inf:
-            self._timer = self._loop.call_later(seconds, self._watch_sockets)
+        self._timer = self._loop.call_later(seconds, self._watch_sockets)
+
+    def _wait_for_place(self, link: socket.socket) -> None:
+        if not _is_ready(link):
+            return
+        self._full.on_present(
+            "%s: new connections wait until others end: %s is reached",
+            self.listener,
+            self._quotas.reached_limit(self.listener),
+        )
+        # until a connection ends
+        self._look_away()
 
     def _accept_from(self, link: socket.socket) -> None:
         for _ in range(AT_ONCE):
             wait_s = self._quotas.wait_s(self.listener)
+            if wait_s == math.inf:
+                self._wait_for_place(link)
+                return
             if not wait_s and not self.listener.control and self._crowded():
                 # a new connection is read once, whatever the others hold
                 wait_s = CROWDED_S
@@ -189,8 +209,8 @@ class Acceptor:
                 )
                 self._pause_accepting(NO_ROOM_S)
                 return
-            if self._no_room.present:
-                self._no_room.on_absent(f"{self.listener}: connections are accepted again")
+            for trouble in (self._no_room, self._full):
+                trouble.on_absent(f"{self.listener}: connections are accepted again")
             self._take_in(client, str(address[0]))
 
     def _take_in(self, client: socket.socket, address: str) -> None:

@@ -91,6 +91,13 @@ class ConnectionQuotas:
         now = self._now()
         return max((pace.wait_s(now) for pace in self._paces_of(listener)), default=0.0)
 
+    def reached_limit(self, listener: Listener) -> str:
+        """The setting by which this listener is full, and its value."""
+        own = self._own[listener.name]
+        if self._by_listener[listener.name] >= own:
+            return f"listener.name.{listener.name.lower()}.max.connections={own}"
+        return f"max.connections={self._settings.max_connections}"
+
     def by_listener(self) -> dict[str, int]:
         """Connections of each listener."""
         return dict(self._by_listener)

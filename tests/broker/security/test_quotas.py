@@ -19,6 +19,7 @@ from kohort.protocol import ApiKey
 from kohort.testing import running_broker
 from tests.broker.security.logins import asks
 from tests.broker.wire import Wire, part
+from tests.waiting import wait_until
 
 TWO = {"listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:2", "control.plane.listener.name": "SSL"}
 
@@ -188,18 +189,40 @@ def test_counts_are_those_of_the_seats_that_are_taken(steps: list[tuple[bool, st
 # on sockets
 
 
-def test_a_broker_that_is_full_serves_who_waits_once_somebody_leaves() -> None:
+def test_a_broker_that_is_full_serves_who_waits_once_somebody_leaves(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with running_broker(max_connections=2) as broker:
+
+        def is_full() -> bool:
+            return broker._on_loop(broker._broker.metrics).is_full
+
         one, two = Wire(broker.bootstrap), Wire(broker.bootstrap)
         assert asks(one)
         assert asks(two)
+        assert not is_full()
         with Wire(broker.bootstrap, timeout_s=0.3) as three:
             with pytest.raises(TimeoutError):
                 asks(three)
+            wait_until(is_full)
             one.close()
             three.socket.settimeout(10)
             assert three.frame()
+        assert not is_full()
         two.close()
+    lines = [each.getMessage() for each in caplog.records if "PLAINTEXT://" in each.getMessage()]
+    assert len(lines) == 2
+    assert "new connections wait until others end: max.connections=2 is reached" in lines[0]
+    assert "connections are accepted again, after 0 s" in lines[1]
+
+
+def test_a_full_listener_names_the_limit_that_is_reached() -> None:
+    scene = Scene(max_connections=2, **{"listener.name.plaintext.max.connections": "1"})
+    scene.quotas.admit(scene.data, "a")
+    assert scene.quotas.reached_limit(scene.data) == "listener.name.plaintext.max.connections=1"
+    scene = Scene(max_connections=1)
+    scene.quotas.admit(scene.data, "a")
+    assert scene.quotas.reached_limit(scene.data) == "max.connections=1"
 
 
 def test_a_greedy_address_is_closed_and_another_served() -> None:
