@@ -13,6 +13,7 @@ from typing import Final
 from kohort.share_partitions import AcknowledgedRange, BatchOffsets, ShareLimits, SharePartition
 
 from ._brokers import Running, kohort
+from ._processes import tree_seconds
 from ._rows import Figures
 from ._share_members import Filler, Held, ShareMember, join_all, new_topic
 
@@ -48,17 +49,23 @@ def _measure_broker(running: Running, partitions: int, each: int) -> Figures:
     # the share partitions are loaded before
     member.send_fetch(most=1, strict=True)
     held = member.receive()
-    before_mib = running.resident_mib()
+    assert running.pid is not None
+    before_mib, before_s = running.resident_mib(), tree_seconds(running.pid)
     records = partitions * each
     while sum(one.size for one in held) < records:
         member.send_fetch(most=FETCHED)
         held += member.receive()
-    acquired_mib = running.resident_mib() - before_mib
+    acquired_mib, acquired_s = running.resident_mib() - before_mib, tree_seconds(running.pid)
     _acknowledge_every_other(member, held)
-    split_mib = running.resident_mib() - before_mib
+    split_mib, split_s = running.resident_mib() - before_mib, tree_seconds(running.pid)
     # its broker ends now
     member.connection.socket.close()
-    return {"acquired": acquired_mib * (1 << 20) / records, "split": split_mib * (1 << 20) / (records / 2)}
+    return {
+        "acquired": acquired_mib * (1 << 20) / records,
+        "split": split_mib * (1 << 20) / (records / 2),
+        "acquired_us": (acquired_s - before_s) * 1e6 / records,
+        "split_us": (split_s - acquired_s) * 1e6 / (records / 2),
+    }
 
 
 def _acknowledge_every_other(member: ShareMember, held: list[Held]) -> None:

@@ -41,8 +41,9 @@ class Reading(NamedTuple):
 class SizedBroker:
     """``bootstrap`` is where it serves; it may be killed and started again on what it has."""
 
-    def __init__(self, folder: Path, more: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, more: Mapping[str, str], descriptors: int | None = None) -> None:
         self._folder, self._port, self._more = folder, free_port(), more
+        self._descriptors = descriptors
         self.bootstrap = f"127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -51,6 +52,8 @@ class SizedBroker:
         command = [sys.executable, "-m", "kohort", "broker", "--data", str(self._folder / "data")]
         command += ["--port", str(self._port)]
         command += [f"--set={key}={value}" for key, value in {**_SETTINGS, **self._more}.items()]
+        if self._descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {self._descriptors} && exec "$@"', "sh", *command]
         with (self._folder / "log").open("ab") as log:
             process = self._process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, stderr=log, env=ENVIRONMENT
@@ -76,10 +79,11 @@ class SizedBroker:
 
 
 @contextmanager
-def sized_broker(**more: str) -> Iterator[SizedBroker]:
-    """A broker that serves, with settings whose dots are underscores."""
+def sized_broker(descriptors: int | None = None, **more: str) -> Iterator[SizedBroker]:
+    """A broker that serves, with at most so many descriptors and with settings whose dots are underscores."""
     folder = kept()
-    broker = SizedBroker(folder, {key.replace("_", "."): value for key, value in more.items()})
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    broker = SizedBroker(folder, settings, descriptors)
     try:
         broker.start()
         yield broker

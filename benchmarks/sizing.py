@@ -1,6 +1,6 @@
 """What a connection, a member, a group, a partition and a record in flight cost a broker, and how that grows.
 
-``python -m benchmarks.sizing [--quick] [--only ROW,...] [--json FILE] [--update-docs]``
+``python -m benchmarks.sizing [--quick | --large] [--only ROW,...] [--json FILE] [--update-docs]``
 
 Measured are the broker's resident memory and processor time, not the clock: a busy machine hurts little. Each
 curve has a broker of its own, which is given more and more; a cost is what the last step added, for each one.
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,11 +23,12 @@ from typing import Any, Final, NamedTuple
 from kohort.protocol import ApiKey, Subscription, decode_response, encode_request, encode_subscription
 from kohort.protocol.messages import (
     consumer_group_heartbeat,
+    create_topics,
     join_group,
     share_group_heartbeat,
 )
 
-from . import _share_memory, _sized_cluster, _table
+from . import _share_memory, _sized_cluster, _sized_connections, _table
 from . import _wire as wire
 from ._command import Begun, say
 from ._connection import Connection, must, until_ready
@@ -36,6 +39,10 @@ TOPIC: Final = b"sizing"
 GROUP: Final = "sizing"
 #: Requests that are sent before their answers are read.
 TOGETHER: Final = 200
+#: What this program and a broker may add to the load average beyond the processors.
+OWN_LOAD: Final = 1
+#: Topics of a request.
+TOPICS_AT_ONCE: Final = 1_000
 #: Longer than a whole run: no session ends by itself.
 LONG_MS: Final = 1_800_000
 SETTLES_S: Final = 1.5
@@ -43,6 +50,8 @@ SETTLES_S: Final = 1.5
 TARGET_S: Final = 0.6
 #: Longer than until topics are matched again.
 REGEX_S: Final = 10.5
+#: A connection that has no answer by then waits to be accepted.
+WAITS_S: Final = 8.0
 #: Members that come before what is measured, so that nothing is loaded or compiled for the first time.
 FIRST: Final = 2
 
@@ -59,12 +68,21 @@ class Step(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """``run`` yields a point for each of the counts, of which the quick run has the first two."""
+    """``run`` yields a point for each of the counts, of which the quick run has the first two. With
+    ``--large`` it yields those for ``large`` alone, each of which takes minutes.
+    """
 
     name: str
     title: str
     counts: Sequence[int]
     run: Callable[[Sequence[int]], Iterable[Step]]
+    large: Sequence[int] = ()
+
+    def counts_of(self, options: argparse.Namespace) -> Sequence[int]:
+        """The counts that a command line asks for."""
+        if options.large:
+            return self.large
+        return self.counts[:2] if options.quick else self.counts
 
 
 class Meter:
@@ -113,13 +131,15 @@ def _commit(group: str, partitions: int = 1) -> bytes:
 
 
 def connections(counts: Sequence[int]) -> Iterable[Step]:
-    """Each has asked for the versions; then all are silent."""
-    port = 0
+    """Each has asked for a coordinator; then all are silent. There are as many as descriptors allow."""
+    most = _most_connections()
+    if counts[-1] > most:
+        say(f"connections end at {most:,}: raise ulimit -n for more")
     with sized_broker() as broker:
         port = int(broker.bootstrap.rpartition(":")[2])
         meter, held = Meter(broker), list[socket.socket]()
         try:
-            for count in counts:
+            for count in (each for each in counts if each <= most):
                 while len(held) < count:
                     # an address has only so many ports
                     source = (f"127.0.0.{2 + len(held) // 20_000}", 0)
@@ -132,6 +152,23 @@ def connections(counts: Sequence[int]) -> Iterable[Step]:
             say(f"connections end at {len(held):,}: {error}")
         for each in held:
             each.close()
+
+
+def _most_connections() -> int:
+    # a quarter is left for files, and the broker has some open
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4 - 64
+
+
+def unconnected(counts: Sequence[int]) -> Iterable[Step]:
+    """The same without sockets: what a process with few descriptors cannot have."""
+    found = iter(_sized_connections.measure(counts))
+    before = next(found)
+    for now in found:
+        added = now.number - before.number
+        kib, us = (now.kib - before.kib) / added, (now.cpu_s - before.cpu_s) * 1e6 / added
+        say(f"a look at {now.number:,} connections takes {now.look_s * 1000:.0f} ms")
+        yield Step(now.number, now.kib / 1024, kib, us)
+        before = now
 
 
 def groups(counts: Sequence[int]) -> Iterable[Step]:
@@ -172,6 +209,20 @@ def offsets(counts: Sequence[int]) -> Iterable[Step]:
                     connection, (_commit(f"group-{number}", 100) for number in range(done, count // 100))
                 )
                 done = count // 100
+                yield meter.step(count)
+
+
+def commits(counts: Sequence[int]) -> Iterable[Step]:
+    """Of groups that have committed before, in turn: nothing new has to be kept."""
+    with sized_broker() as broker:
+        _create(broker, TOPIC, 1)
+        frames = [_commit(f"group-{number}") for number in range(TOGETHER)]
+        with Connection(broker.bootstrap) as connection:
+            _ask_all(connection, frames)
+            meter, done = Meter(broker), 0
+            for count in counts:
+                _ask_all(connection, (frames[number % TOGETHER] for number in range(done, count)))
+                done = count
                 yield meter.step(count)
 
 
@@ -305,6 +356,25 @@ def share_members(counts: Sequence[int]) -> Iterable[Step]:
     return _assigned_members(ApiKey.SHARE_GROUP_HEARTBEAT, counts)
 
 
+def topics(counts: Sequence[int]) -> Iterable[Step]:
+    """Of one partition each, none of them written to; a request creates many."""
+    with sized_broker() as broker:
+        meter, done = Meter(broker), 0
+        with Connection(broker.bootstrap) as connection:
+            for count in counts:
+                while done < count:
+                    names = [f"topic-{number}" for number in range(done, min(done + TOPICS_AT_ONCE, count))]
+                    wanted = [create_topics.CreatableTopic(name, 1, 1) for name in names]
+                    request = create_topics.CreateTopicsRequest(wanted, timeout_ms=60_000)
+                    must("CreateTopics", wire.created_error(connection.ask(_encode_topics(request))))
+                    done += len(names)
+                yield meter.step(count)
+
+
+def _encode_topics(request: create_topics.CreateTopicsRequest) -> bytes:
+    return bytes(encode_request(7, 0, "sizing", request))
+
+
 def partitions(counts: Sequence[int]) -> Iterable[Step]:
     """Of topics of 100, none of them written to."""
     with sized_broker() as broker:
@@ -333,17 +403,22 @@ def started_partitions(counts: Sequence[int]) -> Iterable[Step]:
 
 CURVES: Final = (
     Curve("connections", "connections, silent", (100, 1_000, 10_000, 20_000, 50_000), connections),
-    Curve("groups", "groups with an offset, by commits", (1_000, 10_000, 100_000, 1_000_000), groups),
-    Curve("loaded", "the same groups, read after `kill -9`", (10_000, 100_000), loaded_groups),
+    Curve("unconnected", "the same, without sockets", (100, 1_000, 10_000, 20_000, 50_000), unconnected),
+    Curve("groups", "groups with an offset, by commits", (1_000, 10_000, 100_000), groups, (1_000_000,)),
+    Curve("loaded", "the same groups, read after `kill -9`", (10_000, 100_000), loaded_groups, (1_000_000,)),
+    Curve("commits", "commits of 200 groups, one after another", (1_000, 10_000, 100_000), commits),
     Curve("offsets", "committed offsets, 100 a group", (1_000, 10_000, 100_000), offsets),
     Curve("classic", "members of a classic group", (10, 100, 1_000, 10_000), classic_members),
     Curve("consumer", "members of a consumer group", (10, 100, 1_000, 10_000), consumers),
     Curve("share", "members of a share group", (10, 100, 1_000), share_members),
+    Curve("topics", "topics of a partition", (100, 1_000, 10_000), topics),
     Curve("partitions", "partitions, in topics of 100", (100, 1_000, 10_000, 100_000), partitions),
     Curve("started", "the same, start after `kill -9`", (10_000, 100_000), started_partitions),
 )
 
 
+#: All that can be asked for.
+ROWS: Final = (*(curve.name for curve in CURVES), "in_flight", "brokers", "storms")
 #: Numbers of brokers, and of partitions of three replicas.
 CLUSTERS: Final = (((1, 2, 3, 5, 7, 9), 100), ((3, 5, 9), 1_000))
 
@@ -440,15 +515,32 @@ def match_topic(members_count: int, partition_count: int) -> Storm:
         return _storm(title, broker, before, seen)
 
 
-def storms(*, quick: bool) -> list[Storm]:
+def exhaust_descriptors(descriptors: int) -> Storm:
+    """As many connections as descriptors: those that leave less for files than a quarter wait."""
+    with sized_broker(descriptors) as broker:
+        before, seen, served = broker.read(), len(broker.lines()), 0
+        held = [Connection(broker.bootstrap) for _ in range(descriptors)]
+        for each in held:
+            each.socket.settimeout(WAITS_S)
+            try:
+                each.ask(wire.find_coordinator(b"sizing"))
+            except TimeoutError:
+                break
+            served += 1
+        for each in held:
+            each.socket.close()
+        title = f"{descriptors:,} connections to a broker of as many descriptors: {served:,} are served"
+        return _storm(title, broker, before, seen)
+
+
+def storms(*, quick: bool) -> Iterator[Storm]:
     some = 100 if quick else 1_000
-    return [
-        lose_connections(some),
-        kill_broker(some),
-        deploy(some, at_once=False),
-        deploy(some, at_once=True),
-        match_topic(some // 2, some * 2),
-    ]
+    yield lose_connections(some)
+    yield kill_broker(some)
+    yield deploy(some, at_once=False)
+    yield deploy(some, at_once=True)
+    yield match_topic(some // 2, some * 2)
+    yield exhaust_descriptors(some)
 
 
 # --- what is told -------------------------------------------------------------------------------------------
@@ -494,67 +586,107 @@ def storms_table(found: Sequence[Storm]) -> str:
     return _table_of(("storm", "processor time", "broker after it", "log lines"), rows)
 
 
-def main(argv: list[str] | None = None) -> int:
+class Findings:
+    """What was measured: raw figures by row, and tables by block of the page, each with how busy the machine
+    was.
+    """
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Any] = {}
+        self.tables: dict[str, str] = {}
+
+    def add(self, name: str, figures: Any, table: str, begun: Begun, block: str = "") -> None:
+        """Take in a row that began then; ``block`` where that is not its name."""
+        self.figures[name] = figures
+        self.tables[f"sizing-{block or name}"] = f"{table}\n\n{_told_load(begun)}"
+
+
+def _told_load(begun: Begun) -> str:
+    busy = float(begun.loads.split()[0]) > OWN_LOAD + len(os.sched_getaffinity(0))
+    mark = ". **Busy**: other programs used the machine, times are up to three times too long" if busy else ""
+    return f"- load average: {begun.facts()['load average']}{mark}"
+
+
+def _measure_curves(options: argparse.Namespace, wanted: Sequence[str], found: Findings) -> None:
+    for curve in CURVES:
+        begun, steps = Begun(), list[Step]()
+        for step in curve.run(curve.counts_of(options)) if curve.name in wanted else ():
+            steps.append(step)
+            say(f"{curve.name:12} {step.number:>9,} {step.mib:9,.1f} MiB {_kib(step)} {step.us_each:,.1f} us")
+        if steps:
+            block = f"{curve.name}-large" if options.large else curve.name
+            found.add(curve.name, steps, curve_table(steps), begun, block)
+
+
+def _measure_flight(partition_count: int, found: Findings) -> None:
+    begun = Begun()
+    flight = _share_memory.measure(partition_count, 100)
+    head = ("", "acquired as produced", "every other record acknowledged")
+    memory = ("memory of a record", f"{flight['acquired']:.1f} B", f"{flight['split']:,.0f} B")
+    work = ("processor time of a record", *(f"{flight[key]:.1f} µs" for key in ("acquired_us", "split_us")))
+    found.add("in_flight", flight, _table_of(head, (memory, work)), begun, "in-flight")
+
+
+def _measure_clusters(sizes: Iterable[tuple[Sequence[int], int]], found: Findings) -> None:
+    begun, clusters = Begun(), []
+    for counts, size in sizes:
+        for cluster in _sized_cluster.grow_cluster(counts, size):
+            clusters.append(cluster)
+            say(str(cluster))
+    found.add("brokers", clusters, clusters_table(clusters), begun)
+
+
+def _measure_storms(options: argparse.Namespace, found: Findings) -> None:
+    begun, passed = Begun(), list[Storm]()
+    for storm in storms(quick=options.quick):
+        passed.append(storm)
+        say(f"{storm.title}: {storm.cpu_s:.2f} s, {storm.lines[-3:]}")
+    found.add("storms", passed, storms_table(passed), begun)
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.sizing",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [curve.name for curve in CURVES] + ["in_flight", "brokers", "storms"]
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(names)}")
-    parser.add_argument(
-        "--quick", action="store_true", help="the first two points of each curve, small storms"
-    )
+    large = [curve.name for curve in CURVES if curve.large]
+    names = large if "--large" in (sys.argv[1:] if argv is None else argv) else ROWS
+    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(ROWS)}")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="the first two points of each curve, small storms")
+    told = f"only the points that take minutes, of {', '.join(large)}"
+    size.add_argument("--large", action="store_true", help=told)
     parser.add_argument("--json", metavar="FILE", help="raw figures")
     parser.add_argument("--update-docs", action="store_true", help=f"write the tables into docs/{PAGE.name}")
     options = parser.parse_args(argv)
-    wanted = options.only.split(",") if options.only else names
-    if unknown := sorted(set(wanted) - set(names)):
+    options.wanted = options.only.split(",") if options.only else names
+    if unknown := sorted(set(options.wanted) - set(names)):
         parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(names)}")
-    begun, descriptors = Begun(), raise_descriptor_limit()
-    measured: dict[str, list[Step]] = {}
-    for curve in CURVES:
-        for step in (
-            curve.run(curve.counts[:2] if options.quick else curve.counts) if curve.name in wanted else ()
-        ):
-            measured.setdefault(curve.name, []).append(step)
-            say(f"{curve.name:12} {step.number:>9,} {step.mib:9,.1f} MiB {_kib(step)} {step.us_each:,.1f} us")
-    flight = _share_memory.measure(100 if options.quick else 1_000, 100) if "in_flight" in wanted else {}
-    clusters = []
-    sizes = (((1, 3), 100),) if options.quick else CLUSTERS
-    for counts, size in sizes if "brokers" in wanted else ():
-        for cluster in _sized_cluster.grow_cluster(counts, size):
-            clusters.append(cluster)
-            say(str(cluster))
-    found = storms(quick=options.quick) if "storms" in wanted else []
-    for each in found:
-        say(f"{each.title}: {each.cpu_s:.2f} s, {each.lines[-3:]}")
-    facts = _table.environment(()) | begun.facts() | {"descriptors": f"{descriptors:,} a process"}
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _parse(argv)
+    descriptors, found, wanted = raise_descriptor_limit(), Findings(), options.wanted
+    _measure_curves(options, wanted, found)
+    if "in_flight" in wanted:
+        _measure_flight(100 if options.quick else 1_000, found)
+    if "brokers" in wanted:
+        _measure_clusters((((1, 3), 100),) if options.quick else CLUSTERS, found)
+    if "storms" in wanted:
+        _measure_storms(options, found)
+    facts = _table.environment(()) | {"descriptors": f"{descriptors:,} a process"}
     for name in ("brokers", "settings of both"):
         facts.pop(name, None)
-    tables = {f"sizing-{name}": curve_table(steps) for name, steps in measured.items()}
-    if clusters:
-        tables["sizing-brokers"] = clusters_table(clusters)
-    if found:
-        tables["sizing-storms"] = storms_table(found)
-    if flight:
-        rows = [(f"{flight['acquired']:.1f} B", f"{flight['split']:,.0f} B")]
-        head = ("acquired as produced", "every other record acknowledged")
-        tables["sizing-in-flight"] = _table_of(head, rows)
-    told = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    found.tables["sizing-machine"] = "\n".join(f"- {key}: {value}" for key, value in facts.items())
     if options.json:
-        raw = {
-            "figures": measured,
-            "in_flight": flight,
-            "brokers": clusters,
-            "storms": found,
-            "environment": facts,
-        }
+        raw = {"figures": found.figures, "environment": facts, "tables": found.tables}
         Path(options.json).write_text(json.dumps(raw, indent=1) + "\n")
-    print("\n\n".join([*tables.values(), told]))
+    print("\n\n".join(found.tables.values()))
     if options.update_docs:
-        for block, text in tables.items():
-            _table.update_page(f"{text}\n\n{told}" if block == f"sizing-{names[0]}" else text, block, PAGE)
+        for block, text in found.tables.items():
+            _table.update_page(text, block, PAGE)
     return 0
 
 
