@@ -72,9 +72,10 @@ class ConsumerCrowd(Peers[ConsumerPeer]):
         return ConsumerPeer(connection)
 
     def _join(self, peer: ConsumerPeer) -> None:
-        self._names += 1
-        self._change_epoch()
-        peer.member_id = b"m%07d" % self._names
+        if not peer.member_id:
+            self._names += 1
+            self._change_epoch()
+            peer.member_id = b"m%07d" % self._names
         request = self._request(peer, REBALANCE_TIMEOUT_MS, [self._topic], [])
         self._send(peer, Doing.JOINING, request)
 

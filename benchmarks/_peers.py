@@ -70,6 +70,8 @@ class Peers(ABC, Generic[AnyPeer]):
         self._coming: deque[tuple[float, AnyPeer | None]] = deque()
         self._active: set[AnyPeer] = set()
         self._going = 0
+        #: Connections that ended before their first answer, and were made again.
+        self.lost = 0
         self._settled_s = 0.0
 
     def __enter__(self) -> Self:
@@ -136,10 +138,19 @@ class Peers(ABC, Generic[AnyPeer]):
 
     def _connect(self, *, waits: bool = True) -> AnyPeer:
         peer = self._new_peer(Connection(self._bootstrap, waits=waits))
+        self._watch(peer, select.EPOLLIN if waits else select.EPOLLOUT)
+        return peer
+
+    def _watch(self, peer: AnyPeer, events: int) -> None:
         fd = peer.connection.socket.fileno()
         self._by_fd[fd] = peer
-        self._poll.register(fd, select.EPOLLIN if waits else select.EPOLLOUT)
-        return peer
+        self._poll.register(fd, events)
+
+    def _forget(self, peer: AnyPeer) -> None:
+        fd = peer.connection.socket.fileno()
+        self._poll.unregister(fd)
+        del self._by_fd[fd]
+        peer.connection.socket.close()
 
     def _come(self) -> None:
         peer = self._connect(waits=False)
@@ -161,10 +172,7 @@ class Peers(ABC, Generic[AnyPeer]):
         """Called when a member has left."""
         peer.doing = Doing.GONE
         self._going -= 1
-        fd = peer.connection.socket.fileno()
-        self._poll.unregister(fd)
-        del self._by_fd[fd]
-        peer.connection.socket.close()
+        self._forget(peer)
         self._come()
 
     def _turn(self, give_up_s: float) -> None:
@@ -194,8 +202,25 @@ class Peers(ABC, Generic[AnyPeer]):
             peer = self._by_fd[fd]
             self._begin(peer) if peer.doing is Doing.CONNECTING else self._read(peer)
 
+    def _connect_again(self, peer: AnyPeer) -> None:
+        """As a client does whose connection waited in a full queue until the system gave it up."""
+        self._forget(peer)
+        peer.connection, peer.doing, peer.number = (
+            Connection(self._bootstrap, waits=False),
+            Doing.CONNECTING,
+            0,
+        )
+        self.lost += 1
+        self._watch(peer, select.EPOLLOUT)
+
     def _read(self, peer: AnyPeer) -> None:
-        data = peer.connection.socket.recv(1 << 18)
+        try:
+            data = peer.connection.socket.recv(1 << 18)
+        except ConnectionResetError:
+            if peer.number > 1:
+                raise
+            self._connect_again(peer)
+            return
         if not data:
             raise WrongAnswerError("the broker closed a member's connection; look at its log")
         if peer.partial:

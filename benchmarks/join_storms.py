@@ -1,9 +1,10 @@
 """Join storms: members of a new group that come within a second, and a deploy that replaces each of them.
 
-``python -m benchmarks.join_storms [--compare] [--only ROW,...] [--rounds 1]``
+``python -m benchmarks.join_storms [--compare] [--large] [--only ROW,...] [--rounds 1]``
 
 Both protocols, with Apache Kafka's default settings but for the largest size of a group. Rounds are the
-rebalances of a classic group, and the epochs that members of a consumer group were told.
+rebalances of a classic group, and the epochs that members of a consumer group were told. ``--large`` has the
+groups of 10,000 members alone, who need a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ._rows import Figures, Metric, Part
 TOPIC = b"kohort-benchmark"
 #: ``heartbeat.interval.ms`` of classic members, ``group.consumer.heartbeat.interval.ms`` of the others.
 CLASSIC_HEARTBEAT_S, CONSUMER_HEARTBEAT_S = 3.0, 5.0
-SIZES = (100, 1_000, 10_000)
+SIZES, LARGE_SIZE = (100, 1_000), 10_000
 #: What both brokers are told: their defaults, but that the groups fit in, and their connections.
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "3000",
@@ -81,7 +82,8 @@ class Row(Part):
         with crowd:
             storm = crowd.storm(self.members, effort.storm_s, work_s)
             deploy = crowd.deploy(effort.deploy_s, work_s)
-        return self._figures("storm", storm) | self._figures("deploy", deploy)
+        more = {"connected_again": float(crowd.lost)}
+        return self._figures("storm", storm) | self._figures("deploy", deploy) | more
 
     def _figures(self, what: str, settling: Settling) -> Figures:
         return {
@@ -106,6 +108,7 @@ def _row(protocol: str, members: int) -> Row:
 
 
 ROWS = [_row(protocol, members) for members in SIZES for protocol in PROTOCOLS]
+LARGE_ROWS = [_row(protocol, LARGE_SIZE) for protocol in PROTOCOLS]
 CONTENDERS = (
     Contender("Apache Kafka", partial(apache_kafka, SETTINGS)),
     Contender("kohort", partial(kohort, SETTINGS)),
@@ -114,16 +117,21 @@ CONTENDERS = (
 
 def main(argv: list[str] | None = None) -> int:
     """The command."""
-    names = [row.name for row in ROWS]
+    large = "--large" in (sys.argv[1:] if argv is None else argv)
+    possible = LARGE_ROWS if large else ROWS
+    names = [row.name for row in possible]
     needs = "with Apache Kafka; needs Java, Maven once"
     command = Command("join_storms", __doc__, names, compare=needs, rounds=1)
+    command.add_argument(
+        "--large", action="store_true", help=f"groups of {LARGE_SIZE:,} members, and no others"
+    )
     command.takes(Effort())
     options = command.parse(argv)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     begun, effort = Begun(), effort_of(options, Effort())
     chosen = CONTENDERS if options.compare else CONTENDERS[-1:]
-    rows = [row for row in ROWS if row.name in options.wanted]
+    rows = [row for row in possible if row.name in options.wanted]
     measured = {each.name: {row.name: list[Figures]() for row in rows} for each in chosen}
     versions: dict[str, None] = {}
     for _ in range(options.rounds):
@@ -136,9 +144,16 @@ def main(argv: list[str] | None = None) -> int:
                 measured[contender.name][row.name].append(figures)
                 shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
                 say(f"{row.name:15} {contender.name:14} {shown}")
-    facts = _table.environment(versions, SETTINGS) | begun.facts()
+    again = sum(
+        each["connected_again"] for rounds in measured.values() for row in rounds.values() for each in row
+    )
+    told = {
+        "connections that were lost in the queue before they were accepted, and made again": f"{again:,.0f}"
+    }
+    facts = _table.environment(versions, SETTINGS) | begun.facts() | told
     peers = [each.name for each in chosen[:-1]]
-    publish(_table.table(measured, rows, chosen[-1].name, peers), measured, facts, options, "join-storms")
+    block = "join-storms-large" if large else "join-storms"
+    publish(_table.table(measured, rows, chosen[-1].name, peers), measured, facts, options, block)
     return 0
 
 
