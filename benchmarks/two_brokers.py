@@ -2,9 +2,10 @@
 
 ``python -m benchmarks.two_brokers [--compare] [--only ROW,...] [--rounds 3]``
 
-``--compare`` starts a broker alone too; the two agree by a ZooKeeper (needs Java). Rates depend on what the
-load generator leaves of the machine, so the goal is about processor time: of that which one request takes
-follows how many a second fit a core for each broker.
+``--compare`` starts a broker alone too; the two agree by a ZooKeeper (needs Java). Two have twice the groups
+and connections of one, as in use. Rates depend on what the load generator leaves of the machine, so the goal
+is about the brokers' processor time: of that which a request takes follows how many a second, and how many
+groups, fit a core for each broker.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from ._load import Stream, checked_stream, pump
 from ._processes import tree_seconds
 from ._rows import TOPIC, Figures, Metric, Part, check_commit
 
+#: Of each broker, as are connections.
 GROUPS = 200
 CONNECTIONS, DEPTH = 8, 64
+#: How often a client with default settings sends either: heartbeat.interval.ms, auto.commit.interval.ms.
+HEARTBEAT_S, COMMIT_S = 3.0, 5.0
 SESSION_MS = 18_000
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a rate is measured, and how many groups there are."""
+    """How long a rate is measured, and how many groups each broker has."""
 
     seconds: float = 3.0
     groups: int = GROUPS
@@ -39,13 +43,16 @@ class Effort:
 
 @dataclass(slots=True)
 class Side:
-    """Brokers that serve: where, and the processor time that they have used; members by their coordinator."""
+    """Brokers that serve: where, and the processor time that they have used; members by their coordinator,
+    and microseconds of one request, by row.
+    """
 
     bootstrap: str
     version: str
     brokers: int
     work_s: Callable[[], float]
     members: dict[str, list[Member]] = field(default_factory=dict)
+    costs_us: dict[str, float] = field(default_factory=dict)
 
     def settle(self, groups: int) -> None:
         """Found the groups, each with one member, at their coordinators."""
@@ -123,12 +130,11 @@ def _commit(member: Member, number: int) -> bytes:
 
 
 def _streams(side: Side, frame: Frame, check: Callable[[bytes], None]) -> list[Stream]:
-    """Connections, shared evenly among the coordinators; each sends for all groups of its coordinator."""
-    each = CONNECTIONS // len(side.members)
+    """Connections to each of the coordinators; each sends for all groups of its coordinator."""
     return [
         checked_stream(Connection(where), partial(_of_next, frame, own), check)
         for where, own in side.members.items()
-        for _ in range(each)
+        for _ in range(CONNECTIONS)
     ]
 
 
@@ -146,7 +152,7 @@ class Row(Part):
     def run(self, side: Side, effort: Effort) -> Figures:
         """Rates while all connections have requests under way, and the brokers' processor time."""
         if not side.members:
-            side.settle(effort.groups)
+            side.settle(effort.groups * side.brokers)
         streams = _streams(side, self.frame, self.check)
         pump(streams, DEPTH, effort.seconds / 3)
         before = side.work_s()
@@ -154,6 +160,7 @@ class Row(Part):
         work_us = (side.work_s() - before) / (rate.per_second * effort.seconds) * 1e6
         for stream in streams:
             stream.connection.socket.close()
+        side.costs_us[self.name] = work_us
         return {"rate": rate.per_second, "work": work_us, "fit": side.brokers * 1e6 / work_us}
 
 
@@ -170,10 +177,27 @@ def _check_heartbeat(answer: bytes) -> None:
     must("Heartbeat", wire.error_after_throttle(answer))
 
 
-ROWS = (
+REQUESTS = (
     _row("heartbeats", "heartbeats", _heartbeat, _check_heartbeat),
     _row("commits", "commits", _commit, lambda answer: check_commit(answer, 1)),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(Part):
+    """Groups of a member with default settings."""
+
+    def run(self, side: Side, effort: Effort) -> Figures:
+        """What follows from both kinds of requests, which are measured unless they have been."""
+        for row in REQUESTS:
+            if row.name not in side.costs_us:
+                row.run(side, effort)
+        beat_us, commit_us = (side.costs_us.pop(row.name) for row in REQUESTS)
+        return {"carried": side.brokers * 1e6 / (beat_us / HEARTBEAT_S + commit_us / COMMIT_S)}
+
+
+_TITLE = "groups of a member that fit a core for each broker"
+ROWS: tuple[Part, ...] = (*REQUESTS, Carried("groups", (Metric("carried", _TITLE, "", 1.7, True),)))
 ARRANGEMENTS = (
     Arrangement("one broker", _alone),
     Arrangement("two, 2 replicas", partial(_two, 2)),
