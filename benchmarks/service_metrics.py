@@ -20,7 +20,9 @@ from types import ModuleType
 from typing import Any
 
 from kohort.consumer import Record
-from kohort.service import Retry, _handlers, _running
+from kohort.service import Retry
+from kohort.service.handlers import handler as _handlers
+from kohort.service.run import running_handler as _running
 
 RECORDS, AT_ONCE, TIMES, MOST_BYTES = 20_000, 500, 11, 1 << 26
 _COUNTING = r"^\s*self\.(?:counters\.handled|finished) \+= .*$"

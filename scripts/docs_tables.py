@@ -31,7 +31,7 @@ from kohort.coordinator.groups.shards import OFFSETS_TOPIC
 from kohort.producer.config import ProducerConfig
 from kohort.protocol import APIS, ApiKey, ErrorCode, KohortError
 from kohort.service._options import ServiceOptions
-from kohort.service._retry import Retry
+from kohort.service.handlers.retry import Retry
 from kohort.settings import CONSUMER, Scope, Setting, as_text, settings_of
 from kohort.settings.connection import ClientRows
 

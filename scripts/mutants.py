@@ -79,8 +79,8 @@ LEFT_OUT = (
     "tests/service/test_command.py",
     "tests/service/test_end_to_end.py",
     "tests/service/test_exactly_once*.py",
-    "tests/service/test_signals.py",
-    "tests/service/test_stopping.py",
+    "tests/service/run/test_signals.py",
+    "tests/service/run/test_stopping.py",
     "tests/producer/test_disturbed.py",
     "tests/producer/test_rights.py",
     # thousands of cases each, on all of the log

@@ -8,48 +8,53 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..consumer.reading.user_decoders import InvalidRecordError
-    from ._deadletter import DeadLetterError
-    from ._deliveries import LastDeliveryError, LockedRecord
-    from ._dependencies import SignatureError
-    from ._handlers import (
+    from ._service import ConsumerService
+    from ._services import Services
+    from .exactly_once.kafka_output import KafkaOutput, OutputError
+    from .exactly_once.sinks import DbApiSink, Sink, SqlAlchemySink
+    from .handlers.dependencies import SignatureError
+    from .handlers.handler import (
         FailedRecordsError,
         HandlerCancelledError,
         HandlerFailedError,
         HandlerTimeoutError,
         Middleware,
     )
-    from ._kafka_output import KafkaOutput, OutputError
-    from ._retry import Retry
-    from ._service import ConsumerService
-    from ._services import Services
-    from ._sinks import DbApiSink, Sink, SqlAlchemySink
-    from .failed_records import DEAD_LETTER_HEADERS, RETRY_DUE_HEADER, DeadLetter, read_dead_letter
+    from .handlers.retry import Retry
+    from .letters.deadletter import DeadLetterError
+    from .letters.failed_records import (
+        DEAD_LETTER_HEADERS,
+        RETRY_DUE_HEADER,
+        DeadLetter,
+        read_dead_letter,
+    )
+    from .share.deliveries import LastDeliveryError, LockedRecord
     from .typed_settings import ServiceSettings
 
 _MODULES = {
-    "DEAD_LETTER_HEADERS": "failed_records",
-    "RETRY_DUE_HEADER": "failed_records",
+    "DEAD_LETTER_HEADERS": "letters.failed_records",
+    "RETRY_DUE_HEADER": "letters.failed_records",
     "ConsumerService": "_service",
-    "DbApiSink": "_sinks",
-    "DeadLetter": "failed_records",
-    "DeadLetterError": "_deadletter",
-    "FailedRecordsError": "_handlers",
-    "HandlerCancelledError": "_handlers",
-    "HandlerFailedError": "_handlers",
-    "HandlerTimeoutError": "_handlers",
+    "DbApiSink": "exactly_once.sinks",
+    "DeadLetter": "letters.failed_records",
+    "DeadLetterError": "letters.deadletter",
+    "FailedRecordsError": "handlers.handler",
+    "HandlerCancelledError": "handlers.handler",
+    "HandlerFailedError": "handlers.handler",
+    "HandlerTimeoutError": "handlers.handler",
     "InvalidRecordError": ".consumer.reading.user_decoders",
-    "KafkaOutput": "_kafka_output",
-    "LastDeliveryError": "_deliveries",
-    "LockedRecord": "_deliveries",
-    "Middleware": "_handlers",
-    "OutputError": "_kafka_output",
-    "Retry": "_retry",
+    "KafkaOutput": "exactly_once.kafka_output",
+    "LastDeliveryError": "share.deliveries",
+    "LockedRecord": "share.deliveries",
+    "Middleware": "handlers.handler",
+    "OutputError": "exactly_once.kafka_output",
+    "Retry": "handlers.retry",
     "ServiceSettings": "typed_settings",
     "Services": "_services",
-    "SignatureError": "_dependencies",
-    "Sink": "_sinks",
-    "SqlAlchemySink": "_sinks",
-    "read_dead_letter": "failed_records",
+    "SignatureError": "handlers.dependencies",
+    "Sink": "exactly_once.sinks",
+    "SqlAlchemySink": "exactly_once.sinks",
+    "read_dead_letter": "letters.failed_records",
 }
 
 

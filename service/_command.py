@@ -15,8 +15,8 @@ from ..consumer.errors import short_text
 from ..protocol import KohortError
 from ._service import ConsumerService
 from ._services import Services
-from ._signals import LOADING
-from ._workers import INDEX, WRONG_USE, Workers, run_worker
+from .run.signals import LOADING
+from .run.workers import INDEX, WRONG_USE, Workers, run_worker
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from ..consumer.config import ConsumerConfig, consumer_config
 from ..consumer.share.config import ShareConsumerConfig, share_consumer_config
 from ..settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, read_settings
 from ..settings.model import SettingsModel
-from ._tracing import require_opentelemetry
+from .reporting.tracing import require_opentelemetry
 
 #: Default limit of a graceful end; nine tenths of the rebalance timeout if that is less. Container runtimes
 #: commonly kill 30 s after SIGTERM.

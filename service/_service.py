@@ -13,7 +13,10 @@ from ..client.errors import ConfigError
 from ..client.threads import DaemonThreads
 from ..consumer.errors import short_text
 from ..protocol import KohortError
-from ._dependencies import (
+from .exactly_once.kafka_output import KafkaOutput
+from .exactly_once.sinks import Sink
+from .exactly_once.stored_offsets import Once
+from .handlers.dependencies import (
     Lifespan,
     SignatureError,
     check_lifespans,
@@ -22,21 +25,30 @@ from ._dependencies import (
     fill_arguments,
     make_lifespan,
 )
-from ._engine import Engine
-from ._exactly_once import Once
-from ._handlers import Counters, DeadLetterTopics, Handler, HandlerFunction, Lanes, Middleware
-from ._kafka_output import KafkaOutput
-from ._keeping import serving_again
-from ._probes import HandlingProgress, Probed, Probes
-from ._registration import bind_connection, check_middleware, check_topics, make_handler
-from ._retry import Retry
-from ._signals import run_with_signals
-from ._sinks import Sink
+from .handlers.handler import (
+    Counters,
+    DeadLetterTopics,
+    Handler,
+    HandlerFunction,
+    Lanes,
+    Middleware,
+)
+from .handlers.registration import (
+    bind_connection,
+    check_middleware,
+    check_topics,
+    make_handler,
+)
+from .handlers.retry import Retry
+from .reporting.probes import HandlingProgress, Probed, Probes
+from .run.engine import Engine
+from .run.keeping import serving_again
+from .run.signals import run_with_signals
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ._share_retries import SharedAndRetries
+    from .share.share_retries import SharedAndRetries
     from .typed_settings import ServiceSettings
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -378,7 +390,7 @@ class ConsumerService:
         if not self.in_share_group or not any(handler.retry_topics for handler in handlers):
             self._engine = self._make_engine(handlers, self._config, hold_retries_ms=hold_ms)
             return self._engine
-        from ._share_retries import SharedAndRetries, retries_config, split_handlers
+        from .share.share_retries import SharedAndRetries, retries_config, split_handlers
 
         shared, retries = split_handlers(handlers)
         config = retries_config(self._config, self.group, self._drain_timeout_ms)

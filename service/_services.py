@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..client.errors import ConfigError
-from ._keeping import serving_again
-from ._probes import Probes
 from ._service import ConsumerService
-from ._signals import run_with_signals
+from .reporting.probes import Probes
+from .run.keeping import serving_again
+from .run.signals import run_with_signals
 
 log = logging.getLogger("kohort.service")
 

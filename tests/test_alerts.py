@@ -16,7 +16,7 @@ import pytest
 from kohort.broker import Broker
 from kohort.broker.metrics._exposer import exposition
 from kohort.problems import KINDS
-from kohort.service._metrics import LockNumbers, ServiceCounters, Snapshot, metric_families
+from kohort.service.reporting.metrics import LockNumbers, ServiceCounters, Snapshot, metric_families
 from tests.test_dashboards import ADDED, check, of_brokers, of_services
 
 yaml = pytest.importorskip("yaml")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.metrics._families import FAMILIES
-from kohort.service._handlers import Handler
-from kohort.service._metrics import HandlerNumbers, ServiceCounters, Snapshot, metric_families
+from kohort.service.handlers.handler import Handler
+from kohort.service.reporting.metrics import HandlerNumbers, ServiceCounters, Snapshot, metric_families
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "grafana"
 #: Words of PromQL in the dashboards that are no metrics.

@@ -27,19 +27,25 @@ from ..admin.pages.markup import asset, tag
 from ..assignors import available_assignors
 from ..assignors.server import OWN
 from ..protocol import KohortError
-from . import pages, past_pages, topic_pages
+from . import layout
+from .cluster import pages as cluster_pages
+from .cluster.views import BrokersView
 from .fields import check_confirmed, group_in, topic_in
+from .groups import pages as group_pages
+from .groups import past_pages
+from .groups.past import AskedTime, PastView, asked_time
+from .groups.views import GroupsView, GroupView
 from .guard import CsrfTokens, form_of
-from .letters import LetterPages, views_of_letters
-from .observer import Observer, View
-from .overview import Overview, Watched, refusal, stream_of
-from .pages import Frame
-from .past import AskedTime, PastView, asked_time
-from .problems import ProblemsView
+from .layout import Frame
+from .letters.handlers import LetterPages, views_of_letters
+from .observer import Observer, View, now_ms
+from .problems import pages as problem_pages
+from .problems.overview import Overview, Watched, refusal, stream_of
+from .problems.views import ProblemsView
 from .recording import ClusterRecorder
-from .records import RecordPages
-from .topics import SharedLags, TopicsView, TopicView
-from .views import BrokersView, GroupsView, GroupView, now_ms
+from .records.handlers import RecordPages
+from .topics import pages as topic_pages
+from .topics.views import SharedLags, TopicsView, TopicView
 
 Lifespan = Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]
 
@@ -92,14 +98,14 @@ class Pages:
         place = body if seen else tag("p", waiting, id="waiting", class_="quiet")
         trouble = self.observer.trouble_of(view)
         where = f"events?{events}&after={view.version if seen else -1}"
-        return pages.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
+        return layout.page(self.frame(request), title, place, at=at, trouble=trouble, events=where)
 
     async def problems(self, request: Request) -> Response:
         """``/``: what is wrong with the cluster, each problem with a link to its cause."""
         view = self.observer.view("problems", self.make_problems)
         await self.observer.fresh(view)
         report = view.report
-        body = None if report is None else pages.problems(report, view.silent, _list_query(request))
+        body = None if report is None else problem_pages.problems(report, view.silent, _list_query(request))
         return self.make_page(request, "Problems", view, "of=problems", body, "Problems")
 
     def make_problems(self) -> ProblemsView:
@@ -113,13 +119,13 @@ class Pages:
         query = _list_query(request)
         # groups that come to the page with what a look has learned are looked at, too
         for _ in range(2):
-            rows, by_details = pages.choose_groups(view.rows, view.details, query)
+            rows, by_details = group_pages.choose_groups(view.rows, view.details, query)
             if view.show([row.group for row in rows], everything=by_details) or view.trouble:
                 break
             looks = view.looks
             view.look_now()
             await self.observer.fresh(view, looks=looks + 1)
-        body = pages.groups(view.rows, view.details, query, view.hidden)
+        body = group_pages.groups(view.rows, view.details, query, view.hidden)
         return self.make_page(request, "Groups", view, "of=groups", body, "Groups")
 
     async def group(self, request: Request) -> Response:
@@ -134,7 +140,9 @@ class Pages:
         body = None
         if lanes is not None and parts is not None:
             other = past_pages.time_form(name, AskedTime())
-            body = pages.group(self.frame(request), lanes, parts, assignors(), query, view.batches, other)
+            body = group_pages.group(
+                self.frame(request), lanes, parts, assignors(), query, view.batches, other
+            )
         return self.make_page(request, f"Group {name}", view, urlencode({"of": "group", "name": name}), body)
 
     async def _past(self, request: Request, name: str, asked: AskedTime) -> Response:
@@ -189,7 +197,9 @@ class Pages:
         view = self.observer.view("cluster", BrokersView)
         await self.observer.fresh(view)
         found, query = view.found, _list_query(request)
-        body = None if found is None else pages.cluster(self.frame(request), found, query, view.hidden)
+        body = (
+            None if found is None else cluster_pages.cluster(self.frame(request), found, query, view.hidden)
+        )
         return self.make_page(request, "Cluster", view, "of=cluster", body, "Cluster")
 
     async def events(self, request: Request) -> Response:
@@ -248,8 +258,8 @@ class Pages:
         except TimeoutError:
             text = f"{spec} has not answered for {_COMPUTE_S:.0f} s; the next what-if waits for its end"
             raise HTTPException(503, text) from None
-        body = pages.what_if(name, assignors(), given, scene, trial)
-        return pages.page(self.frame(request), f"What if: {name}", body)
+        body = group_pages.what_if(name, assignors(), given, scene, trial)
+        return layout.page(self.frame(request), f"What if: {name}", body)
 
     async def _try_change(self, group: str, spec: str, change: WhatIf) -> tuple[Scene, Trial]:
         measure = measure_of(spec)
@@ -276,24 +286,24 @@ class Pages:
             check_confirmed(given, name)
             plan = await admin.execute(plan)
         asked = {field: given.get(field, "") for field in ("to", "value", "topic")}
-        body = pages.reset_page(self.frame(request), plan, asked)
-        return pages.page(self.frame(request), f"Reset offsets: {name}", body)
+        body = group_pages.reset_page(self.frame(request), plan, asked)
+        return layout.page(self.frame(request), f"Reset offsets: {name}", body)
 
     async def delete(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
         """``/delete-group``: delete a group whose name was typed to confirm it."""
         name = given.get("name", "")
         check_confirmed(given, name)
         done = (await admin.delete_groups([name]))[name]
-        body = pages.outcomes("groups", "Deleted groups", [(name, done.error or "deleted")])
-        return pages.page(self.frame(request), f"Delete: {name}", body)
+        body = layout.outcomes("groups", "Deleted groups", [(name, done.error or "deleted")])
+        return layout.page(self.frame(request), f"Delete: {name}", body)
 
     async def elect(self, request: Request, admin: GroupAdmin, given: dict[str, str]) -> Response:
         """``/elect``: have preferred leaders elected, if that was confirmed."""
         check_confirmed(given, "elect")
         done = await elect(admin.cluster, None, unclean=False)
         rows = [(f"{place.topic}-{place.partition}", each.error or "elected") for place, each in done.items()]
-        body = pages.outcomes("cluster", "Elections", rows or [("all", "no partition needed an election")])
-        return pages.page(self.frame(request), "Elect leaders", body)
+        body = layout.outcomes("cluster", "Elections", rows or [("all", "no partition needed an election")])
+        return layout.page(self.frame(request), "Elect leaders", body)
 
     def change(
         self, act: Callable[[Request, GroupAdmin, dict[str, str]], Awaitable[Response]]

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from . import pages
+from . import layout
 
 #: Largest form, in bytes, and most fields of it.
 MOST_FORM_BYTES: Final = 16_384
@@ -122,13 +122,13 @@ class RequestGuard:
                 answer: Response = RedirectResponse("/" + where.lstrip("/\\"), 303)
                 answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
                 return answer
-            return pages.login("This is not the token.")
+            return layout.login("This is not the token.")
         if _is_equal(request.cookies.get(self._cookie, ""), self._session):
             return None
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _is_equal(bearer, self._token):
             return None
-        return pages.login("")
+        return layout.login("")
 
 
 class CsrfTokens:

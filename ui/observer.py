@@ -42,6 +42,10 @@ KEEP_ALIVE_S: Final = 15.0
 _log = logging.getLogger(__name__)
 
 
+def now_ms() -> int:
+    return round(time.time() * 1_000)
+
+
 class TooBusyError(KohortError):
     """The limits allow no more views or pages: close some pages."""
 

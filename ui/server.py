@@ -27,11 +27,11 @@ from ..recording import RecordingBounds
 from ..settings import read_settings_file
 from .app import ClusterPages, Pages, make_app
 from .guard import CsrfTokens, RequestGuard
-from .letters import LetterPages
+from .letters.handlers import LetterPages
 from .observer import Observer
 from .recording import ClusterRecorder
-from .records import RecordPages
-from .values import RegistryValues, ValueReader
+from .records.handlers import RecordPages
+from .records.values import RegistryValues, ValueReader
 
 _DAY_MS: Final = 86_400_000
 #: Time for the schema registry to answer.

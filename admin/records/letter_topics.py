@@ -13,7 +13,7 @@ from ...client.requests import NO_RIGHT
 from ...consumer.reading.fetched_records import ChunkReader, end_of_run
 from ...consumer.record import Record
 from ...protocol import CorruptBatchError, TopicPartition
-from ...service.failed_records import DeadLetter, read_dead_letter, read_retry
+from ...service.letters.failed_records import DeadLetter, read_dead_letter, read_retry
 from ..topics.requests import ListedTopic, list_topics, log_offsets
 
 #: What most names of such topics have.

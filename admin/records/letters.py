@@ -15,7 +15,7 @@ from ...client import Cluster
 from ...consumer import Record
 from ...producer import Producer, TransactionAbortableError
 from ...protocol import KafkaError, TopicPartition
-from ...service.failed_records import DEAD_LETTER_HEADERS, DeadLetter, read_dead_letter
+from ...service.letters.failed_records import DEAD_LETTER_HEADERS, DeadLetter, read_dead_letter
 from ...settings import MAX_INT, MAX_LONG
 from ..errors import advise_error
 from ..topics.requests import ranges, require_topics

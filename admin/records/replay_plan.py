@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ...client import Cluster, ConfigError
 from ...protocol import KohortError, TopicPartition
-from ...service.failed_records import DeadLetter
+from ...service.letters.failed_records import DeadLetter
 from ..topics.requests import require_topics
 from .letters import (
     ConnectionSettings,

@@ -21,7 +21,8 @@ from kohort.client.errors import ConfigError
 from kohort.consumer import InvalidRecordError, RegistryError, SchemaRegistry
 from kohort.consumer.reading.user_decoders import Decoder
 from kohort.consumer.record import Record
-from kohort.service import Retry, _engine
+from kohort.service import Retry
+from kohort.service.run import engine
 from tests.client.registry import FakeRegistry, framed
 from tests.service.fakes import FakeConsumer, make_service, serving, until
 
@@ -180,7 +181,7 @@ def test_wrong_settings_are_refused_and_nothing_secret_is_shown() -> None:
 
 
 async def test_a_service_asks_off_the_event_loop(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", FakeConsumer)
     data = avro(fake.add(json.dumps(ORDER)), {"id": 7, "note": "x"})
     service, seen = make_service(), list[Any]()
     decode = registry(fake, timeout_ms=30_000).avro(Order)
@@ -213,7 +214,7 @@ async def test_a_service_asks_off_the_event_loop(fake: FakeRegistry, monkeypatch
 async def test_while_the_registry_is_down_records_are_tried_again(
     fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", FakeConsumer)
     data = avro(fake.add(json.dumps(ORDER)), {"id": 7, "note": "x"})
     service, seen = make_service(), list[int]()
 
@@ -233,7 +234,7 @@ async def test_while_the_registry_is_down_records_are_tried_again(
 async def test_a_hung_registry_does_not_keep_a_service_from_ending(
     fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", FakeConsumer)
     data = avro(fake.add(json.dumps(ORDER)), {"id": 7, "note": "x"})
     service = make_service(drain_timeout_ms=10)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.service import _engine
+from kohort.service.run import engine
 from tests.consumer.conftest import _spoken, protocol  # noqa: F401 - fixtures
 from tests.service.fakes import FakeConsumer
 
@@ -12,4 +12,4 @@ from tests.service.fakes import FakeConsumer
 @pytest.fixture
 def fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Services read from a FakeConsumer."""
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", FakeConsumer)

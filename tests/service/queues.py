@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.service._queues import ONE_BY_ONE, Outcome, QueueScheduler
+from kohort.service.run.queues import ONE_BY_ONE, Outcome, QueueScheduler
 
 ORDERS, OTHERS = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

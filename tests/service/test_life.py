@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kohort.consumer.record import Record
-from kohort.service import ConsumerService, _engine
+from kohort.service import ConsumerService
+from kohort.service.run import engine
 from tests.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
 pytestmark = pytest.mark.usefixtures("fake_consumer")
@@ -206,7 +207,7 @@ def _unreachable(monkeypatch: pytest.MonkeyPatch) -> ConsumerService:
             super().__init__(*topics, **config)
             self.reachable.clear()
 
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", Unreachable)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", Unreachable)
     service = make_service()
 
     @service.handler("orders")

@@ -1,6 +1,6 @@
 """The service as a group member, over a consumer that does what the test says.
 
-Covers: service/_engine.py, service/_running.py.
+Covers: service/run/engine.py, service/run/running_handler.py.
 """
 
 from __future__ import annotations

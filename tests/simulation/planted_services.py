@@ -34,7 +34,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition is released while its handlers run",
-        "service._queues:QueueScheduler.release",
+        "service.run.queues:QueueScheduler.release",
         "await asyncio.wait(ends, timeout=timeout_s)",
         "await asyncio.wait(ends, timeout=0)",
     ),
@@ -64,7 +64,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition that is behind pauses the others as well",
-        "service._running:RunningHandler._add_records",
+        "service.run.running_handler:RunningHandler._add_records",
         "self.pause(partition)",
         "[self.pause(each) for each in self.queues._partitions]",
     ),
@@ -78,7 +78,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a handler that lets a CancelledError out ends its queue in silence",
-        "service._handlers:Handler.run",
+        "service.handlers.handler:Handler.run",
         "return await self._after_failure(taken, attempt, _handlers_own(error), threads, send)",
         "await asyncio.get_running_loop().create_future()",
     ),
@@ -128,7 +128,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records wait for their handler however long they are",
-        "service._running:RunningHandler._add_records",
+        "service.run.running_handler:RunningHandler._add_records",
         "held.records > self._most_records or held.bytes > self._most_bytes",
         "held.records > self._most_records",
     ),
@@ -140,13 +140,13 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "exactly once does not hear that offsets were reset and logs cut",
-        "service._exactly_once:StoredOffsets.note_truncation",
+        "service.exactly_once.stored_offsets:StoredOffsets.note_truncation",
         "match event:",
         "match None:",
     ),
     _Bug(
         "an offset out of the sink is taken for whichever topic has the name",
-        "service._exactly_once:StoredOffsets.go_to",
+        "service.exactly_once.stored_offsets:StoredOffsets.go_to",
         "if row.topic_id is not None:",
         "if False:",
     ),
@@ -182,13 +182,13 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a handler that fails has handled its records",
-        "service._handlers:Handler._after_failure",
+        "service.handlers.handler:Handler._after_failure",
         "if delay_ms is not None and self._can_wait(records, delay_ms):",
         "return None\n    if delay_ms is not None and self._can_wait(records, delay_ms):",
     ),
     _Bug(
         "a dead letter is not written",
-        "service._deadletter:_write_letter",
+        "service.letters.deadletter:_write_letter",
         "await producer.send_and_wait(",
         "(lambda *_: None)(",
     ),
@@ -212,7 +212,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a queue goes on behind a record that has failed",
-        "service._queues:QueueScheduler._after_turn",
+        "service.run.queues:QueueScheduler._after_turn",
         "queue.timer = loop.call_at(due, self._try_again, queue)",
         "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end_queue(queue)",
     ),

@@ -25,7 +25,7 @@ from kohort.spark.status import (
     history_in,
     read_checkpoint,
 )
-from kohort.ui import pages
+from kohort.ui.groups import pages as group_pages
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 from tests.spark.test_batch_log import CELLS, GOOD, text_of
@@ -114,7 +114,7 @@ def test_whatever_log_a_stranger_commits_is_shown_or_said_to_be_none(
     committed = {A: Committed(10, add_log('{"b":1,"e":40,"k":"f00d"}', text_of(log)))}
     status = described("etl", committed, {A: (0, 50)})
     assert bool(status.history.unknown) != bool(status.history.batches or status.history.announced)
-    pages.batches(status.history, ListQuery({})).encode()
+    group_pages.batches(status.history, ListQuery({})).encode()
     for as_json in (False, True):
         options = argparse.Namespace(watch=False, json=as_json)
         assert spark_commands._print_status(status, options, Screen(as_json=as_json)) == 0

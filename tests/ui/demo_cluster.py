@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kohort.client import Cluster
 from kohort.consumer import BlockingShareConsumer, Record
 from kohort.producer import Producer
-from kohort.service._deadletter import error_headers
+from kohort.service.letters.deadletter import error_headers
 from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
 from kohort.spark._intent import add_log
 from kohort.testing import RunningBroker, running_broker

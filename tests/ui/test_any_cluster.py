@@ -1,6 +1,6 @@
 """The page on any cluster: tables, several clusters and another time. ``--bootstrap`` names an Apache Kafka.
 
-Covers: ui/overview.py, ui/past.py.
+Covers: ui/problems/overview.py, ui/groups/past.py.
 """
 
 from __future__ import annotations

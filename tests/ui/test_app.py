@@ -1,6 +1,6 @@
 """The pages on a broker: what they show, what they try, and what they change.
 
-Covers: ui/pages.py.
+Covers: ui/layout.py, ui/groups/pages.py, ui/cluster/pages.py, ui/problems/pages.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from kohort.client import Cluster
 from kohort.spark._batch_log import BatchLog, BatchRow, UnderWay, encode_log
 from kohort.spark._intent import add_log
 from kohort.testing import RunningBroker
-from kohort.ui import app, pages
+from kohort.ui import app
+from kohort.ui.cluster import pages as cluster_pages
+from kohort.ui.groups import pages as group_pages
+from kohort.ui.groups.views import GroupsView, GroupView
+from kohort.ui.layout import Frame
 from kohort.ui.observer import MOST_LISTENERS
-from kohort.ui.pages import Frame
-from kohort.ui.views import GroupsView, GroupView
 from tests.broker.apis.share_members import REJECT, RELEASE, ShareMember
 from tests.broker.share_requests import join_share_group, share_beat
 from tests.broker.wire import Wire, batch, create_topic, produce
@@ -69,11 +71,11 @@ def test_groups_are_listed_found_and_turned_over(broker: RunningBroker, page: Br
 
 def test_lists_are_cut_into_pages() -> None:
     rows = [ListedGroup(f"g&{number}", "consumer", "Empty", "classic", 1) for number in range(120)]
-    first = pages.groups(rows, {}, ListQuery({"q.groups": "G&"}))
+    first = group_pages.groups(rows, {}, ListQuery({"q.groups": "G&"}))
     assert 'href="?q.groups=G%26&amp;p.groups=2" rel="next"' in first
     assert "previous" not in first
     assert "1 to 50 of 120" in first
-    last = pages.groups(rows, {}, ListQuery({"p.groups": "3"}))
+    last = group_pages.groups(rows, {}, ListQuery({"p.groups": "3"}))
     assert ("101 to 120 of 120" in last, "next" in last, 'rel="prev"' in last) == (True, False, True)
 
 
@@ -329,16 +331,15 @@ def test_offline_partitions_and_reassignments_are_shown() -> None:
     found = ClusterStatus(
         "c", [], 2, 1, [Ailing("t", 0, None, [1, 2], [])], [Moving("t", 1, [1, 2], [2], [1], [2])]
     )
-    text = re.sub(r"<[^>]*>", " ", pages.cluster(Frame("b"), found, ListQuery({})))
+    text = re.sub(r"<[^>]*>", " ", cluster_pages.cluster(Frame("b"), found, ListQuery({})))
     assert "t-0   offline   1, 2  none" in re.sub(r" {4,}", "   ", text)
     assert "t-1   1, 2  2  1  2" in text
 
 
 def test_a_broker_whose_disk_refuses_writes_is_the_state_of_the_cluster() -> None:
     broker = BrokerRow(1, "b:9092", None, True, 2, 2, 0, Disk(0, 3 << 30, failing=True))
-    text = re.sub(
-        r"<[^>]*>", " ", pages.cluster(Frame("b"), ClusterStatus("c", [broker], 2, 0, [], []), ListQuery({}))
-    )
+    status = ClusterStatus("c", [broker], 2, 0, [], [])
+    text = re.sub(r"<[^>]*>", " ", cluster_pages.cluster(Frame("b"), status, ListQuery({})))
     assert "State   disk failing" in re.sub(r" {3,}", "   ", text)
     assert "refuses writes, 0% of 3.00 GiB free" in text
 

@@ -17,13 +17,13 @@ from kohort.client import Cluster, CommittedOffset
 from kohort.consumer import Record
 from kohort.producer import Producer
 from kohort.protocol import TopicPartition
-from kohort.service._deadletter import error_headers
-from kohort.ui import pages
-from kohort.ui.pages import ClusterState
+from kohort.service.letters.deadletter import error_headers
+from kohort.ui.problems import pages as problem_pages
+from kohort.ui.problems.pages import ClusterState
 from tests.secured import PASSWORD, Secured
 from tests.ui.conftest import TOKEN, Browser, MakeBrowser
+from tests.ui.letters.test_handlers import asked, plan_token
 from tests.ui.test_app import form_token, words
-from tests.ui.test_letters import asked, plan_token
 from tests.waiting import wait_until
 
 GROUPS = "the right to DESCRIBE the cluster shows all"
@@ -210,10 +210,10 @@ def test_clusters_of_which_not_all_is_seen_are_not_called_ok() -> None:
         ClusterState("blind", "h:3", "", blind, {}),
         ClusterState("shut", "h:4", "The cluster refuses: no.", None, {}, is_refused=True),
     ]
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", pages.overview(states, ListQuery({}))))
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", problem_pages.overview(states, ListQuery({}))))
     assert "whole ok 0 0 h:1" in text
     assert "part ok, in part 0 0 h:2" in text
     assert "blind unknown 0 0 h:3" in text
     assert "shut refuses - - h:4 The cluster refuses: no." in text
     assert "part: this is hidden." in text
-    assert "Nothing is wrong," in pages.problems(whole, {}, ListQuery({}))
+    assert "Nothing is wrong," in problem_pages.problems(whole, {}, ListQuery({}))

@@ -22,10 +22,10 @@ from kohort.lag import GroupLag
 from kohort.protocol import TopicPartition
 from kohort.recording import END_OF_TIME, GroupRecording, KeptRow, Recorder, read_group
 from kohort.testing import RunningBroker, running_broker
+from kohort.ui.groups.views import GroupView
 from kohort.ui.observer import Observer
-from kohort.ui.problems import ProblemsView
+from kohort.ui.problems.views import ProblemsView
 from kohort.ui.recording import ClusterRecorder, row_of_generation, samples_of
-from kohort.ui.views import GroupView
 from tests.admin.conftest import stable
 from tests.secured import PASSWORD, Secured
 from tests.waiting import until
@@ -335,7 +335,7 @@ async def test_the_page_tells_of_a_group_that_rebalances_too_often_while_it_does
     async def nothing(*_: object, **__: object) -> ProblemReport:
         return ProblemReport([])
 
-    monkeypatch.setattr("kohort.ui.problems.find_problems", nothing)
+    monkeypatch.setattr("kohort.ui.problems.views.find_problems", nothing)
     admin = cast(GroupAdmin, Admin())
     made = ClusterRecorder(Observer(lambda: GroupAdmin("localhost:1")), tmp_path)
     made._recorder.start()

@@ -23,7 +23,7 @@ from kohort.client import Cluster
 from kohort.consumer import AsyncGroupConsumer, Record
 from kohort.problems import find_in_metrics, read_samples
 from kohort.producer import Producer
-from kohort.service._deadletter import error_headers
+from kohort.service.letters.deadletter import error_headers
 from kohort.testing import RunningCluster, running_broker, running_cluster
 from tests.admin.conftest import Ran, ran
 from tests.broker.apis.share_members import RELEASE, ShareMember

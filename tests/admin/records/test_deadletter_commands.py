@@ -15,7 +15,7 @@ from kohort.consumer import AsyncGroupConsumer, Record
 from kohort.producer import Producer
 from kohort.protocol import Headers, TopicPartition
 from kohort.service import ConsumerService
-from kohort.service._deadletter import error_headers
+from kohort.service.letters.deadletter import error_headers
 from tests.admin.conftest import Ran, ran
 
 pytestmark = pytest.mark.kafka

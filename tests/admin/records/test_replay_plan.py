@@ -17,7 +17,7 @@ from kohort.client import Cluster, ConfigError
 from kohort.consumer import Record
 from kohort.producer import Producer
 from kohort.protocol import TopicPartition
-from kohort.service._deadletter import error_headers
+from kohort.service.letters.deadletter import error_headers
 
 pytestmark = pytest.mark.kafka
 

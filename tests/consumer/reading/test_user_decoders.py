@@ -17,7 +17,9 @@ from kohort.client.errors import ConfigError
 from kohort.consumer import AsyncGroupConsumer, GroupConsumer, InvalidRecordError, SchemaRegistry
 from kohort.consumer.reading.user_decoders import Decoder, make_decoder
 from kohort.consumer.record import Record
-from kohort.service import SignatureError, _deadletter, _engine
+from kohort.service import SignatureError
+from kohort.service.letters import deadletter
+from kohort.service.run import engine
 from tests.consumer.conftest import QUICK
 from tests.service.fakes import FakeConsumer, make_service, serving, until
 
@@ -89,13 +91,13 @@ def test_a_handler_takes_what_it_is_called_with() -> None:
 async def test_what_cannot_be_decoded_goes_to_the_dead_letters_at_once(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+    monkeypatch.setattr(engine, "AsyncGroupConsumer", FakeConsumer)
     letters: list[tuple[int, BaseException]] = []
 
     async def send(_: Any, __: str, record: Record, error: BaseException, ___: int, ____: Any) -> None:
         letters.append((record.offset, error))
 
-    monkeypatch.setattr(_deadletter.DeadLetters, "send", send)
+    monkeypatch.setattr(deadletter.DeadLetters, "send", send)
     service, seen = make_service(), list[tuple[Any, Any]]()
 
     def handle(key: Any, order: Any, _: Any) -> None:

@@ -32,7 +32,7 @@ from kohort.offsets_topic import (
     TargetEpoch,
 )
 from kohort.protocol import TopicPartition, UnsupportedVersionError, encode_assignment
-from kohort.ui.views import GroupView
+from kohort.ui.groups.views import GroupView
 from tests.admin.conftest import Groups, stable
 from tests.consumer.members import Maker
 

@@ -1,0 +1,1 @@
+"""Offsets stored with the results: in the user's database, or in Kafka with handlers' results."""

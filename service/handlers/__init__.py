@@ -1,0 +1,1 @@
+"""Handlers: how they are registered, what they are given, and how often a record is tried again."""

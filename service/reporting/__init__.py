@@ -1,0 +1,1 @@
+"""What a service tells: probes, Prometheus metrics, its log, and spans."""

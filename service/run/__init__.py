@@ -1,0 +1,1 @@
+"""One run of a service: the engine, key queues, calls that run for long, signals, worker processes."""

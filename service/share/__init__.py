@@ -1,0 +1,1 @@
+"""Services of share groups (KIP-932): their records, deliveries, retries, and lag."""

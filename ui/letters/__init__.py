@@ -1,0 +1,1 @@
+"""Pages of dead letters, and their replay: planned, confirmed, executed once."""

@@ -1,0 +1,1 @@
+"""The first page: what is wrong, in one cluster or in several."""

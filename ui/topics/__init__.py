@@ -1,0 +1,1 @@
+"""Pages of topics: sizes, rates, readers, and what is wrong."""
