@@ -60,6 +60,21 @@ class Figure:
     things: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Module:
+    """What one file has that is counted: its syntax tree is let go of, since all of them take a gigabyte.
+
+    ``explained`` counts lines of comments and docstrings; classes and private imports are (name, line).
+    """
+
+    path: str
+    text: str
+    functions: Sequence[Function]
+    classes: Sequence[tuple[str, int]]
+    private_imports: Sequence[tuple[str, int]]
+    explained: int
+
+
 class House:
     """The source under ``root`` that ships and is written by hand."""
 
@@ -67,20 +82,21 @@ class House:
         self.root = root
 
     @cached_property
-    def sources(self) -> dict[str, str]:
-        """Each module's text by its path from the root."""
-        found = {}
-        for path in sorted(self.root.rglob("*.py")):
-            name = path.relative_to(self.root).as_posix()
-            first = name.split("/", 1)[0]
-            if first not in _LEFT_OUT and not first.startswith(".") and not name.startswith(_GENERATED):
-                found[name] = path.read_text(encoding="utf-8")
-        return found
-
-    @cached_property
-    def trees(self) -> dict[str, ast.Module]:
-        """Each module's syntax tree by its path."""
-        return {name: ast.parse(text) for name, text in self.sources.items()}
+    def modules(self) -> list[Module]:
+        """All of them, sorted by their paths from the root."""
+        # room by room: the environment beside them has ten times as many files
+        places = [
+            place
+            for place in self.root.iterdir()
+            if place.name not in _LEFT_OUT and not place.name.startswith(".")
+        ]
+        paths = [path for place in places for path in (place.rglob("*.py") if place.is_dir() else [place])]
+        names = sorted(path.relative_to(self.root).as_posix() for path in paths if path.suffix == ".py")
+        return [
+            _read_module(name, (self.root / name).read_text(encoding="utf-8"))
+            for name in names
+            if not name.startswith(_GENERATED)
+        ]
 
     @cached_property
     def functions(self) -> list[Function]:
@@ -92,23 +108,70 @@ class House:
     @cached_property
     def all_functions(self) -> list[Function]:
         """All functions and methods."""
-        return [
-            found for path, tree in self.trees.items() for found in _functions_of(path, tree, public=True)
-        ]
+        return [one for module in self.modules for one in module.functions]
 
     @cached_property
     def classes(self) -> dict[str, list[str]]:
         """Where each class name is defined."""
         found = defaultdict(list)
-        for path, tree in self.trees.items():
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ClassDef):
-                    found[node.name].append(f"{path}:{node.lineno}")
+        for module in self.modules:
+            for name, line in module.classes:
+                found[name].append(f"{module.path}:{line}")
         return found
+
+    @property
+    def lines(self) -> int:
+        """How many all modules have together."""
+        return sum(module.text.count("\n") for module in self.modules)
 
     def count_all(self) -> list[Figure]:
         """Every figure, in the order in which they are printed."""
         return [count(self) for count in _COUNTS]
+
+
+def _read_module(path: str, text: str) -> Module:
+    tree = ast.parse(text)
+    classes, private_imports, documented = [], [], set[int]()
+    hash_in_string = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            value = node.value
+            hash_in_string |= (
+                "#" in value if isinstance(value, str) else isinstance(value, bytes) and b"#" in value
+            )
+        elif isinstance(node, ast.ImportFrom):
+            if (target := _private_import(path, node)) is not None:
+                private_imports.append((target, node.lineno))
+        elif isinstance(node, _FUNCTIONS | ast.ClassDef | ast.Module):
+            if isinstance(node, ast.ClassDef):
+                classes.append((node.name, node.lineno))
+            if ast.get_docstring(node, clean=False) is not None:
+                first = node.body[0]
+                documented.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    explained = len(documented | _comment_lines(text, hash_in_string=hash_in_string))
+    return Module(
+        path, text, list(_functions_of(path, tree, public=True)), classes, private_imports, explained
+    )
+
+
+def _comment_lines(text: str, *, hash_in_string: bool) -> set[int]:
+    """Numbers of lines. Tokens take longer than all else: only where a # may begin no comment."""
+    if not hash_in_string:
+        return {number for number, line in enumerate(text.split("\n"), start=1) if "#" in line}
+    return {
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    }
+
+
+def _private_import(path: str, node: ast.ImportFrom) -> str | None:
+    """The private module of another room that it names; a room is a folder at the root."""
+    if not node.level:
+        return None
+    target = Path(path).parents[node.level - 1].joinpath(*(node.module or "").split("."))
+    elsewhere = target.parts and target.parts[0] != path.split("/", 1)[0]
+    return target.as_posix() if elsewhere and any(part.startswith("_") for part in target.parts) else None
 
 
 def _functions_of(path: str, node: ast.AST, *, public: bool) -> Iterator[Function]:
@@ -122,7 +185,7 @@ def _functions_of(path: str, node: ast.AST, *, public: bool) -> Iterator[Functio
             yield from _functions_of(path, child, public=False)
         elif isinstance(child, ast.ClassDef):
             yield from _functions_of(path, child, public=public and not child.name.startswith("_"))
-        else:
+        elif not isinstance(child, ast.expr):  # which has no functions
             yield from _functions_of(path, child, public=public)
 
 
@@ -136,7 +199,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _count_lines(house: House) -> Figure:
-    return Figure("source lines", sum(text.count("\n") for text in house.sources.values()))
+    return Figure("source lines", house.lines)
 
 
 def _count_longest_function(house: House) -> Figure:
@@ -190,33 +253,18 @@ def _count_repeated_classes(house: House) -> Figure:
 
 def _count_any(house: House) -> Figure:
     lines = [
-        f"{path}:{number}"
-        for path, text in house.sources.items()
-        for number, line in enumerate(text.splitlines(), start=1)
+        f"{module.path}:{number}"
+        for module in house.modules
+        if "Any" in module.text
+        for number, line in enumerate(module.text.splitlines(), start=1)
         if re.search(r"\bAny\b", line)
     ]
     return Figure("lines with Any", len(lines), lines)
 
 
 def _count_explanation(house: House) -> Figure:
-    explained = sum(len(_explained_lines(text, house.trees[path])) for path, text in house.sources.items())
-    return Figure(
-        "lines of comments and docstrings, %",
-        _share(explained, sum(text.count("\n") for text in house.sources.values())),
-    )
-
-
-def _explained_lines(text: str, tree: ast.Module) -> set[int]:
-    lines = {
-        token.start[0]
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, _FUNCTIONS | ast.ClassDef | ast.Module) and ast.get_docstring(node) is not None:
-            first = node.body[0]
-            lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return lines
+    explained = sum(module.explained for module in house.modules)
+    return Figure("lines of comments and docstrings, %", _share(explained, house.lines))
 
 
 def _count_documented(house: House) -> Figure:
@@ -226,20 +274,12 @@ def _count_documented(house: House) -> Figure:
 
 
 def _count_private_imports(house: House) -> Figure:
-    """A room is a folder at the root; modules at the root belong to none."""
-    found = []
-    for path, tree in house.trees.items():
-        room = path.split("/", 1)[0]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                target = Path(path).parents[node.level - 1].joinpath(*(node.module or "").split("."))
-                if target.parts and target.parts[0] != room and any(map(_is_private, target.parts)):
-                    found.append(f"{path}:{node.lineno} {target.as_posix()}")
+    found = [
+        f"{module.path}:{line} {target}"
+        for module in house.modules
+        for target, line in module.private_imports
+    ]
     return Figure("private modules imported from another room", len(found), found)
-
-
-def _is_private(part: str) -> bool:
-    return part.startswith("_")
 
 
 _COUNTS: Sequence[Callable[[House], Figure]] = (
