@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ def script(name: str) -> Any:
         sys.path.pop(0)
 
 
+@cache
 def functions_in(file: Path) -> set[str]:
     """The names of all functions in a file, methods and inner ones too."""
     nodes = ast.walk(ast.parse(file.read_text()))
