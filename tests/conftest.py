@@ -20,6 +20,7 @@ from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
 from tests.group_configs import set_group_configs
+from tests.meant_files import means_none_of
 from tests.postgres import postgres_server
 from tests.secured import Secured, secured_broker
 
@@ -89,6 +90,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 #: What a test takes on an idle machine, in seconds, where it has no ``slow`` with a figure of its own.
 USUAL_SECONDS = {"spark": 3.0, "clients": 2.0, "kafka": 0.5}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that ``-m`` cannot mean are not imported, unless they are asked for by name."""
+    if collection_path.suffix != ".py" or not config.option.markexpr:
+        return None
+    named = {Path(word.partition("::")[0]).absolute() for word in config.args}
+    left_out = collection_path not in named and means_none_of(
+        config.option.markexpr, collection_path.read_text("utf-8")
+    )
+    return True if left_out else None
 
 
 def _seconds(item: pytest.Item) -> float:
