@@ -18,6 +18,7 @@ from benchmarks._peers import Peers
 MEMBERS = 6
 
 
+@pytest.mark.slow(3.5)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_members_come_and_are_replaced_until_all_have_their_partitions(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

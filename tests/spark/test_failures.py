@@ -94,6 +94,7 @@ def orders(broker_process: BrokerProcess) -> Iterator[Side]:
     side.close()
 
 
+@pytest.mark.slow(4)
 def test_a_broker_that_goes_away_in_a_batch_leaves_it_to_be_replayed(
     broker_process: BrokerProcess, orders: Side
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_broker_that_goes_away_in_a_batch_leaves_it_to_be_replayed(
     assert orders.committed("etl", "orders") == {0: 20}
 
 
+@pytest.mark.slow(4)
 def test_a_driver_that_died_with_its_broker_is_followed_by_one_with_the_same_batch(
     broker_process: BrokerProcess, orders: Side
 ) -> None:
@@ -188,6 +190,7 @@ def allowed(kind: ResourceType, name: str, operation: ACLOperation) -> ACL:
     return ACL("User:others", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
 
 
+@pytest.mark.slow(4)
 def test_what_one_may_not_do_is_an_error_that_names_it(guarded: BrokerProcess) -> None:
     at = guarded.bootstrap
     refused: list[tuple[dict[str, str], str]] = [
@@ -222,6 +225,7 @@ def test_a_batch_with_a_row_that_no_partition_takes_is_an_error_and_the_ledger_d
     assert issubclass(UnknownTopicError, KohortError)
 
 
+@pytest.mark.slow(4)
 def test_without_rights_to_transactional_ids_tasks_go_on_without_transactions_unless_required(
     guarded: BrokerProcess, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -47,6 +47,7 @@ def process(tmp_path: Path) -> Iterator[BrokerProcess]:
         made.stop()
 
 
+@pytest.mark.slow(3)
 def test_every_cause_is_there_after_200_rebalances_and_a_kill(process: BrokerProcess) -> None:
     with Wire(process.bootstrap) as wire:
         causes = rebalances_of_one(wire, "g", 200)
@@ -83,6 +84,7 @@ def test_every_cause_is_there_after_200_rebalances_and_a_kill(process: BrokerPro
         assert recorded(wire, "another").entries == []
 
 
+@pytest.mark.slow(3)
 def test_a_damaged_recording_is_an_error_of_this_request_alone_and_not_of_the_start(
     process: BrokerProcess,
 ) -> None:
@@ -116,6 +118,7 @@ async def test_a_folder_that_cannot_be_looked_at_is_an_error_of_this_request_alo
     assert "no look" in answer.error_message
 
 
+@pytest.mark.slow(3)
 def test_without_a_recording_the_broker_says_so(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path, data=tmp_path / "data", settings={"kohort.recording.max.bytes": "0"})
     process.start()

@@ -498,6 +498,7 @@ def test_the_feature_is_told_to_clients_that_can_read_it(wire: Wire) -> None:
     assert answer.finalized_features_epoch >= 0
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("lost", [True, False])
 def test_what_no_coordinator_knows_of_after_a_crash_holds_no_reader_up(tmp_path: Path, *, lost: bool) -> None:
     """The record of the transaction may be lost with the machine's power, and its records not."""
@@ -529,6 +530,7 @@ def test_what_no_coordinator_knows_of_after_a_crash_holds_no_reader_up(tmp_path:
         broker.stop()
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_a_restart_goes_on_with_what_was_open(tmp_path: Path, end: str) -> None:
     broker = BrokerProcess(tmp_path, data=tmp_path / "data")
