@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -108,30 +109,31 @@ async def a_group_commits_partitions(data: Path, lines: Lines, count: int) -> No
             await broker.link.ask(frames)
 
 
-async def groups_are_loaded(data: Path, lines: Lines, count: int) -> None:
+@asynccontextmanager
+async def _groups_with_offsets(data: Path, lines: Lines, count: int) -> AsyncIterator[GrowingBroker]:
+    """A broker with so many groups, each of which has committed an offset."""
     async with growing_broker(data, lines) as broker:
         await broker.create((TOPIC, 1))
         await broker.until_coordinated()
         await _commit(broker, _numbered(count))
+        yield broker
+
+
+async def groups_are_loaded(data: Path, lines: Lines, count: int) -> None:
+    async with _groups_with_offsets(data, lines, count) as broker:
         with lines.counted():
             await broker.parts.coordinator.load(0)
 
 
 async def groups_are_listed(data: Path, lines: Lines, count: int) -> None:
-    async with growing_broker(data, lines) as broker:
-        await broker.create((TOPIC, 1))
-        await broker.until_coordinated()
-        await _commit(broker, _numbered(count))
+    async with _groups_with_offsets(data, lines, count) as broker:
         frame = frame_of(ApiKey.LIST_GROUPS, 4, states_filter=[])
         with lines.counted():
             await broker.link.ask([frame])
 
 
 async def offsets_of_groups_expire(data: Path, lines: Lines, count: int) -> None:
-    async with growing_broker(data, lines) as broker:
-        await broker.create((TOPIC, 1))
-        await broker.until_coordinated()
-        await _commit(broker, _numbered(count))
+    async with _groups_with_offsets(data, lines, count) as broker:
         with lines.counted():
             await _let_time_pass(broker)
         listed = frame_of(ApiKey.LIST_GROUPS, 4, states_filter=[])
@@ -140,20 +142,14 @@ async def offsets_of_groups_expire(data: Path, lines: Lines, count: int) -> None
 
 
 async def groups_are_deleted(data: Path, lines: Lines, count: int) -> None:
-    async with growing_broker(data, lines) as broker:
-        await broker.create((TOPIC, 1))
-        await broker.until_coordinated()
-        await _commit(broker, _numbered(count))
+    async with _groups_with_offsets(data, lines, count) as broker:
         frame = frame_of(ApiKey.DELETE_GROUPS, 2, groups_names=_numbered(count))
         with lines.counted():
             await broker.link.ask([frame])
 
 
 async def a_topic_of_many_groups_is_deleted(data: Path, lines: Lines, count: int) -> None:
-    async with growing_broker(data, lines) as broker:
-        await broker.create((TOPIC, 1))
-        await broker.until_coordinated()
-        await _commit(broker, _numbered(count))
+    async with _groups_with_offsets(data, lines, count) as broker:
         frame = frame_of(ApiKey.DELETE_TOPICS, 4, topic_names=[TOPIC], timeout_ms=60_000)
         with lines.counted():
             await broker.link.ask([frame])
@@ -454,12 +450,24 @@ def _assigned_cases(key: ApiKey, kind: str) -> Iterable[Case]:
     return cases
 
 
-async def consumers_that_read_topics_of_their_own_join(data: Path, lines: Lines, count: int) -> None:
-    key = ApiKey.CONSUMER_GROUP_HEARTBEAT
-    async with growing_broker(data, lines, group_consumer_assignment_interval_ms=15_000) as broker:
+@asynccontextmanager
+async def _a_topic_for_each(
+    data: Path, lines: Lines, count: int, **settings: Any
+) -> AsyncIterator[tuple[GrowingBroker, list[str]]]:
+    """A broker with a topic for each of so many members, and the names that both have."""
+    async with growing_broker(data, lines, **settings) as broker:
         names = _numbered(count, "m")
         await broker.create(*((name, 1) for name in names))
         await broker.until_coordinated()
+        yield broker, names
+
+
+async def consumers_that_read_topics_of_their_own_join(data: Path, lines: Lines, count: int) -> None:
+    key = ApiKey.CONSUMER_GROUP_HEARTBEAT
+    async with _a_topic_for_each(data, lines, count, group_consumer_assignment_interval_ms=15_000) as (
+        broker,
+        names,
+    ):
         frames = [_beat(key, name, 0, subscribed_topic_names=[name]) for name in names]
         await broker.link.ask(frames[:1])
         with lines.counted():
@@ -476,10 +484,11 @@ def _beats_of_own_topics(names: Iterable[str]) -> dict[str, bytes]:
 async def share_consumers_that_read_topics_of_their_own_join_and_leave(
     data: Path, lines: Lines, count: int
 ) -> None:
-    async with growing_broker(data, lines, group_share_assignment_interval_ms=15_000) as broker:
-        names, members = _numbered(count, "m"), Assigned(broker, ApiKey.SHARE_GROUP_HEARTBEAT)
-        await broker.create(*((name, 1) for name in names))
-        await broker.until_coordinated()
+    async with _a_topic_for_each(data, lines, count, group_share_assignment_interval_ms=15_000) as (
+        broker,
+        names,
+    ):
+        members = Assigned(broker, ApiKey.SHARE_GROUP_HEARTBEAT)
         await members.beat(_beats_of_own_topics(names[:1]))
         with lines.counted():
             await members.beat(_beats_of_own_topics(names[1:]))
@@ -489,10 +498,11 @@ async def share_consumers_that_read_topics_of_their_own_join_and_leave(
 async def share_consumers_that_read_topics_of_their_own_are_assigned(
     data: Path, lines: Lines, count: int
 ) -> None:
-    async with growing_broker(data, lines, group_share_assignment_interval_ms=15_000) as broker:
-        names, members = _numbered(count, "m"), Assigned(broker, ApiKey.SHARE_GROUP_HEARTBEAT)
-        await broker.create(*((name, 1) for name in names))
-        await broker.until_coordinated()
+    async with _a_topic_for_each(data, lines, count, group_share_assignment_interval_ms=15_000) as (
+        broker,
+        names,
+    ):
+        members = Assigned(broker, ApiKey.SHARE_GROUP_HEARTBEAT)
         await members.beat(_beats_of_own_topics(names))
         group = _find_group(broker)
         await until(lambda: len(group.kept.initialized) == count)
