@@ -12,20 +12,23 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kohort.admin import GroupAdmin
+from tests.broker_process import BrokerProcess
 from tests.churn.journal import Handled, read_journal
 from tests.churn.judge import AFTERMATH_S, Trouble, Verdict, judge, silence
+from tests.churn.machine import Watch
 from tests.churn.member import OURS, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 12
 FEWEST, MOST = 3, 8
 HEARTBEAT_MS = 200
+LONGEST = 15
 #: For runs in which nobody dies: a machine that is busy elsewhere must not end anybody's session.
 LONG_SESSION_MS = 6_000
 #: For the others; and longer than that: whoever hangs for so long is out.
@@ -50,10 +53,16 @@ class Plan:
     session_timeout_ms: int = LONG_SESSION_MS
     #: Seconds between two actions, at least and at most.
     pace_s: tuple[float, float] = (0.5, 2.0)
+    #: How many members must have been killed or hung: on a busy machine a single start of the broker may take
+    #: all of the seconds, and then the run goes on for up to LONGEST times as long.
+    fewest_out: int = 0
 
 
 class Writer:
-    """Sends numbered records evenly over the time, idempotently; ``sent`` has how many by when."""
+    """Sends numbered records evenly until it is told to end, idempotently; ``sent`` has how many by when.
+
+    It sends those of the plan at least.
+    """
 
     def __init__(self, bootstrap: str, topic: str, plan: Plan) -> None:
         from confluent_kafka import Producer
@@ -63,6 +72,7 @@ class Writer:
         self.failed: list[str] = []
         self._topic = topic
         self._plan = plan
+        self._ending = threading.Event()
         self._producer = Producer(
             # a broker that is killed on purpose is not worth a line for each try to reach it
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2, "log_level": 0}
@@ -74,6 +84,7 @@ class Writer:
 
     def finish(self) -> None:
         """Returns when every record is acknowledged."""
+        self._ending.set()
         self._thread.join()
         left = self._producer.flush(FINISH_TIMEOUT_S)
         assert not left, f"{left} records were not acknowledged"
@@ -85,8 +96,8 @@ class Writer:
 
     def _run(self) -> None:
         began = time.monotonic()
-        while self.count < self._plan.records:
-            part = min(1.0, (time.monotonic() - began) / self._plan.seconds)
+        while self.count < self._plan.records or not self._ending.is_set():
+            part = (time.monotonic() - began) / self._plan.seconds
             while self.count < int(part * self._plan.records):
                 try:
                     self._producer.produce(
@@ -124,7 +135,7 @@ class Member:
 
 
 class Crowd:
-    """Carries out a plan. ``broker`` is (kill, start), None where the broker is not ours to kill."""
+    """Carries out a plan. ``broker`` is None where it is not ours to kill."""
 
     def __init__(
         self,
@@ -134,7 +145,7 @@ class Crowd:
         topic: str,
         group: str,
         folder: Path,
-        broker: tuple[Callable[[], None], Callable[[], None]] | None = None,
+        broker: BrokerProcess | None = None,
     ) -> None:
         self.plan = plan
         self.troubles: list[Trouble] = []
@@ -212,11 +223,10 @@ class Crowd:
         """kill -9, and up again."""
         if self._broker is None:
             return
-        kill, start = self._broker
         begin = time.monotonic()
-        kill()
+        self._broker.kill()
         time.sleep(0.3)
-        start()
+        self._broker.start()
         self.troubles.append(Trouble("broker", None, begin, time.monotonic() + AFTERMATH_S))
         self._tell("broker killed and started", None)
 
@@ -224,14 +234,15 @@ class Crowd:
 
     def run(self) -> Verdict:
         """All of it; no process is left behind."""
-        writer = Writer(self._bootstrap, self._topic, self.plan)
+        writer, watch = Writer(self._bootstrap, self._topic, self.plan), Watch(self._running)
+        watch.start()
         try:
             for _ in range(FEWEST):
                 self.join()
             self._wait_for_all_to_work()
             begin = time.monotonic()
             writer.start()
-            while time.monotonic() < begin + self.plan.seconds:
+            while not self._is_over(time.monotonic() - begin):
                 self._wait(self._random.uniform(*self.plan.pace_s))
                 self._act()
             end = time.monotonic()
@@ -240,15 +251,32 @@ class Crowd:
             self._end()
         finally:
             self._clean_up()
+            starved = watch.finish()
+            self.troubles += starved
         handled = self.handled()
         verdict = judge(writer.count, handled, self.troubles)
         silence(verdict, handled, writer.sent, begin, end)
+        verdict.stall_s = max([verdict.stall_s, *(each.end - AFTERMATH_S - each.begin for each in starved)])
         return verdict
 
     def handled(self) -> list[Handled]:
         """What everybody has handled."""
         written = [each for each in self._everyone if each.journal.exists()]
         return [line for each in written for line in read_journal(each.journal, each.name)]
+
+    def _is_over(self, seconds: float) -> bool:
+        """Whether it has gone on for the plan's time and done its worst, or for far too long."""
+        out = self.done["kill"] + self.done["stop"] + self.done["pause"]
+        return seconds >= self.plan.seconds * (1 if out >= self.plan.fewest_out else LONGEST)
+
+    def _running(self) -> dict[str | None, int]:
+        """The numbers of all processes, by the members' names; None is the broker's."""
+        found: dict[str | None, int] = {
+            each.name: each.process.pid for each in list(self._everyone) if each.process.returncode is None
+        }
+        if self._broker is not None and (process := self._broker.process) is not None:
+            found[None] = process.pid
+        return found
 
     def _act(self) -> None:
         action = self._random.choice(self.plan.actions)

@@ -17,7 +17,7 @@ AFTERMATH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A member (None: the broker) was killed, stopped or blocked; ``end`` is when its effects are over."""
+    """A member (None: the broker) was killed, stopped, blocked or starved, with effects until ``end``."""
 
     what: str
     member: str | None
@@ -37,7 +37,7 @@ class Verdict:
     explained: int = 0
     silence_s: float = 0.0
     partition_silence_s: float = 0.0
-    #: The longest time in which the machine let the writer, too, do nothing.
+    #: The longest time in which the machine let the writer, too, do nothing, or a process of the run starve.
     stall_s: float = 0.0
 
     def summary(self) -> str:

@@ -33,7 +33,11 @@ def told(crowd: Crowd, verdict: Verdict, title: str, where: str) -> str:
         ("the same after a member of another make", len(verdict.twice) - len(ours)),
         ("handled twice, within a kill or an expired session", verdict.explained),
         ("longest time in which nothing was handled", f"{verdict.silence_s:.2f} s"),
-        ("longest time in which the machine let nothing be sent", f"{verdict.stall_s:.2f} s"),
+        (
+            "longest time in which the machine let nothing be sent, or a process starve",
+            f"{verdict.stall_s:.2f} s",
+        ),
+        ("times that a process starved", sum(each.what == "starved" for each in crowd.troubles)),
         ("longest time that a member of ours took to leave", f"{max(crowd.leaves_s, default=0.0):.1f} s"),
     ]
     times = {text: _times(crowd, what) for what, text in _DONE.items()}

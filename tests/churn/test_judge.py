@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.churn.crowd import Crowd, Plan
+from tests.churn import machine
+from tests.churn.crowd import LONGEST, Crowd, Plan
 from tests.churn.journal import Handled
 from tests.churn.judge import Trouble, Verdict, judge, silence
+from tests.churn.machine import Watch, starved, waited_s
 from tests.churn.report import told
+from tests.waiting import wait_until
 
 
 def _handled(*rows: tuple[float, str, int]) -> list[Handled]:
@@ -49,6 +55,56 @@ def test_only_a_kill_or_a_hang_of_those_concerned_explains_a_second_time(
 ) -> None:
     verdict = judge(1, _handled((1, "a", 0), (2, "b", 0)), [trouble])
     assert (verdict.explained, len(verdict.twice)) == ((1, 0) if explained else (0, 1))
+
+
+def test_a_thread_that_waits_for_a_processor_for_half_a_session_is_starved() -> None:
+    idle = [(at / 5, 0.1 * at / 5) for at in range(50)]
+    assert starved(idle, "a") == []
+    # 1.2 s within two seconds, seen at 12 s, and again before that was over
+    busy = [*idle, (11.0, 1.1), (12.0, 2.3), (13.0, 2.4), (16.0, 4.0)]
+    assert starved(busy, "a") == [Trouble("starved", "a", 9.8, 21.0)]
+
+
+def test_one_long_wait_is_seen_once_it_is_over_and_has_begun_with_the_look_before_it() -> None:
+    samples = [(0.0, 0.0), (0.2, 0.0), (0.4, 0.0), (4.0, 3.5), (4.2, 3.5)]
+    assert starved(samples, None) == [Trouble("starved", None, 0.4, 9.2)]
+
+
+def test_the_watch_sees_whose_threads_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+
+    def wait_more_each_time(pid: int) -> dict[str, float]:
+        looks.append(2.0 * len(looks))
+        return {"idle": 0.1, "busy": looks[-1] if pid == 2 else 0.0}
+
+    monkeypatch.setattr(machine, "waited_s", wait_more_each_time)
+    watch = Watch(lambda: {"a": 1, None: 2})
+    watch.start()
+    wait_until(lambda: len(looks) > 6)
+    assert {trouble.member for trouble in watch.finish()} == {None}
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not tell who waits")
+def test_how_long_each_thread_has_waited_is_known() -> None:
+    assert waited_s(os.getpid())[str(os.getpid())] >= 0.0
+
+
+def test_what_has_ended_waits_no_longer() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert waited_s(process.pid) == {}
+
+
+def test_a_run_goes_on_until_it_has_done_its_worst(tmp_path: Path) -> None:
+    crowd = Crowd(
+        Plan(3, 2.0, 8, ("kohort",), fewest_out=2), bootstrap="", topic="", group="", folder=tmp_path
+    )
+    crowd.done.update({"join": 4, "broker killed and started": 1, "stop": 1})
+    assert not crowd._is_over(2.0)
+    assert crowd._is_over(2.0 * LONGEST)
+    crowd.done.update({"kill": 1})
+    assert not crowd._is_over(1.9)
+    assert crowd._is_over(2.0)
 
 
 def test_silence_is_counted_from_the_last_handling_or_from_when_a_record_was_there() -> None:
