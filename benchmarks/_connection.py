@@ -110,9 +110,11 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-def until_ready(what: str, attempt: Callable[[], int], *allowed: ErrorCode) -> None:
-    """Ask again while the broker says "not yet": its own topics are being made."""
-    give_up = time.monotonic() + PATIENCE_S
+def until_ready(
+    what: str, attempt: Callable[[], int], *allowed: ErrorCode, patience_s: float = PATIENCE_S
+) -> None:
+    """Ask again while the broker says "not yet": its own topics are being made, or read."""
+    give_up = time.monotonic() + patience_s
     while (error := attempt()) in _NOT_YET and time.monotonic() < give_up:
         time.sleep(0.05)
     must(what, error, *allowed)

@@ -41,6 +41,8 @@ GROUP: Final = "sizing"
 TOGETHER: Final = 200
 #: What this program and a broker may add to the load average beyond the processors.
 OWN_LOAD: Final = 1
+#: Longer than a million groups take to be read, on a busy machine too.
+LOAD_S: Final = 1_800.0
 #: Topics of a request.
 TOPICS_AT_ONCE: Final = 1_000
 #: Longer than a whole run: no session ends by itself.
@@ -58,13 +60,14 @@ FIRST: Final = 2
 
 class Step(NamedTuple):
     """A point of a curve: how many there are, MiB of the whole broker, and of each that the step added:
-    KiB of memory, microseconds of processors.
+    KiB of memory, microseconds of processors. ``note`` is what else is told if it is the last.
     """
 
     number: int
     mib: float
     kib_each: float
     us_each: float
+    note: str = ""
 
 
 class Curve(NamedTuple):
@@ -166,8 +169,8 @@ def unconnected(counts: Sequence[int]) -> Iterable[Step]:
     for now in found:
         added = now.number - before.number
         kib, us = (now.kib - before.kib) / added, (now.cpu_s - before.cpu_s) * 1e6 / added
-        say(f"a look at {now.number:,} connections takes {now.look_s * 1000:.0f} ms")
-        yield Step(now.number, now.kib / 1024, kib, us)
+        note = f"a look at all {now.number:,}, which a broker takes every 5 s: {now.look_s * 1000:,.0f} ms"
+        yield Step(now.number, now.kib / 1024, kib, us, note)
         before = now
 
 
@@ -193,7 +196,7 @@ def loaded_groups(counts: Sequence[int]) -> Iterable[Step]:
                 _ask_all(connection, (_commit(f"group-{number:07d}") for number in range(count)))
             broker.end()
             broker.start()
-            until_ready("OffsetCommit", partial(_committed, broker))
+            until_ready("OffsetCommit", partial(_committed, broker), patience_s=LOAD_S)
             now = broker.read()
             yield Step(count, now.kib / 1024, (now.kib - empty.kib) / count, now.cpu_s * 1e6 / count)
 
@@ -556,7 +559,8 @@ def curve_table(steps: Sequence[Step]) -> str:
     rows = [
         (f"{step.number:,}", f"{step.mib:,.0f} MiB", _kib(step), f"{step.us_each:,.0f} µs") for step in steps
     ]
-    return _table_of(("how many", "broker", "memory of each", "processor time of each"), rows)
+    table = _table_of(("how many", "broker", "memory of each", "processor time of each"), rows)
+    return f"{table}\n\n- {steps[-1].note}" if steps[-1].note else table
 
 
 def _kib(step: Step) -> str:
@@ -598,7 +602,8 @@ class Findings:
     def add(self, name: str, figures: Any, table: str, begun: Begun, block: str = "") -> None:
         """Take in a row that began then; ``block`` where that is not its name."""
         self.figures[name] = figures
-        self.tables[f"sizing-{block or name}"] = f"{table}\n\n{_told_load(begun)}"
+        apart = "\n" if table.splitlines()[-1].startswith("- ") else "\n\n"
+        self.tables[f"sizing-{block or name}"] = f"{table}{apart}{_told_load(begun)}"
 
 
 def _told_load(begun: Begun) -> str:

@@ -161,7 +161,9 @@ class Row(Part):
         for stream in streams:
             stream.connection.socket.close()
         side.costs_us[self.name] = work_us
-        return {"rate": rate.per_second, "work": work_us, "fit": side.brokers * 1e6 / work_us}
+        generator_us = rate.generator_share / rate.per_second * 1e6
+        fit = side.brokers * 1e6 / work_us
+        return {"rate": rate.per_second, "work": work_us, "fit": fit, "generator_us": generator_us}
 
 
 def _row(name: str, what: str, frame: Frame, check: Callable[[bytes], None]) -> Row:

@@ -72,6 +72,14 @@ async def all_connections_are_lost_at_once(data: Path, lines: Lines, count: int)
             await broker.until_unconnected(1)
 
 
+async def silent_connections_are_looked_at(data: Path, lines: Lines, count: int) -> None:
+    async with growing_broker(data, lines) as broker:
+        for _ in range(count):
+            await (await broker.connect()).ask([frame_of(ApiKey.API_VERSIONS, 0)])
+        with lines.counted():
+            broker.parts.server._sweep_connections()
+
+
 # --- groups that only commit --------------------------------------------------------------------------------
 
 
@@ -670,6 +678,7 @@ async def records_are_in_flight(data: Path, lines: Lines, count: int) -> None:
 CASES: Final[Sequence[Case]] = (
     connections_come_and_ask,
     all_connections_are_lost_at_once,
+    silent_connections_are_looked_at,
     groups_commit,
     a_group_commits_partitions,
     groups_are_loaded,
