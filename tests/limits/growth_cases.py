@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from kohort.cluster.controller import NewTopic, create_topics
 from kohort.coordinator.consumer_groups.group import Failure
 from kohort.coordinator.consumer_groups.target import ComputeTarget
 from kohort.coordinator.groups.groups import GroupShard
 from kohort.protocol import ApiKey, Subscription, decode_response, encode_subscription
 from kohort.share_partitions import AcknowledgedRange, BatchOffsets, ShareLimits, SharePartition
 from tests.broker.wire import commit_fields
+from tests.cluster.controller.clusters import Cluster
 from tests.limits.growing import GrowingBroker, Lines, Link, frame_of, growing_broker
 from tests.waiting import until
 
@@ -655,6 +657,20 @@ async def metrics_are_read(data: Path, lines: Lines, count: int) -> None:
             broker.parts.snapshot()
 
 
+# --- brokers of a cluster -----------------------------------------------------------------------------------
+
+
+async def a_broker_of_many_is_lost(data: Path, lines: Lines, count: int) -> None:
+    """As many partitions, however many brokers there are: what a controller decides."""
+    del data
+    cluster = Cluster(*range(1, count + 1))
+    topic = NewTopic(TOPIC, partitions=60, replication_factor=min(3, count))
+    with lines.counted():
+        cluster.do(create_topics(cluster.image, [topic]))
+        cluster.kill(1)
+    assert all(state.leader not in (1, -1) for state in cluster.states(TOPIC))
+
+
 # --- records in flight --------------------------------------------------------------------------------------
 
 
@@ -709,5 +725,6 @@ CASES: Final[Sequence[Case]] = (
     all_topics_are_described,
     a_broker_starts_with_topics,
     metrics_are_read,
+    a_broker_of_many_is_lost,
     records_are_in_flight,
 )
