@@ -31,12 +31,14 @@ CLIENTS = ("kohort", "aiokafka", "confluent-kafka")
 #: Records that are sent before those that are waited for.
 WINDOW = 10_000
 RATE = 1_000
+#: By how many bytes records of varied lengths are longer or shorter than 100.
+SPREAD = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Row(Part):
-    """``job`` says what a client is to send: ``size`` bytes a record; ``rate`` records a second, or
-    transactions of so many ``records``, or else records as quickly as it can.
+    """``job`` says what a client is to send: ``size`` bytes a record, or up to ``spread`` more or fewer;
+    ``rate`` records a second, or transactions of so many ``records``, or else records as quickly as it can.
     """
 
     job: Mapping[str, int]
@@ -59,6 +61,7 @@ def _row(name: str, what: str, job: Mapping[str, int]) -> Row:
 ROWS = (
     _row("small", "records of 100 B", {"size": 100}),
     _row("large", "records of 1 KB", {"size": 1_000}),
+    _row("varied", f"records of {100 - SPREAD} to {100 + SPREAD} B", {"size": 100, "spread": SPREAD}),
     _row("latency", f"latency at {RATE:,}/s of 100 B", {"size": 100, "rate": RATE}),
     *(
         _row(
@@ -115,8 +118,9 @@ async def _measured(
     began, cpu, count = time.perf_counter(), time.process_time(), 0
     if "rate" in job:
         return await _latency(job, producer, cpu)
+    values = _values(job)
     while time.perf_counter() < until:
-        futures = [await send(topic, value) for _ in range(WINDOW)]
+        futures = [await send(topic, value) for value in values]
         count += len(futures)
     await flush()
     return _result(count, began, cpu)
@@ -181,8 +185,9 @@ def _confluent(job: dict[str, Any]) -> dict[str, float]:
             )
         producer.flush()
         return _percentiles(times, cpu)
+    values = _values(job)
     while time.perf_counter() < until:
-        for _ in range(WINDOW):
+        for value in values:
             while True:
                 try:
                     producer.produce(topic, value)
@@ -193,6 +198,14 @@ def _confluent(job: dict[str, Any]) -> dict[str, float]:
         count += WINDOW
     producer.flush()
     return _result(count, began, cpu)
+
+
+def _values(job: dict[str, Any]) -> list[bytes]:
+    """The values of a window, whose lengths come to the same whether they vary or not."""
+    size, spread = job["size"], job.get("spread", 0)
+    # each length as often as the one that is as much the other way
+    lengths = [size + (-1) ** number * (number // 2 * 37 % (spread + 1)) for number in range(WINDOW)]
+    return [b"x" * length for length in lengths]
 
 
 def _result(count: int, began: float, cpu: float) -> dict[str, float]:

@@ -21,14 +21,21 @@ from kohort.testing import running_broker
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.slow(3)
-def test_a_row_is_measured_with_every_client() -> None:
-    command = [sys.executable, "-m", "benchmarks.consumer", "--only", "batches_lz4", "--rounds", "1"]
-    command += ["--records", "600", "--waiting", "600", "--json"]
+@pytest.mark.slow(6)
+@pytest.mark.parametrize(
+    ("row", "clients"),
+    [
+        ("batches_lz4", {"confluent-kafka", "aiokafka", "kohort"}),
+        ("one_varied", {"kafka-python", "confluent-kafka", "aiokafka", "kohort"}),
+    ],
+)
+def test_a_row_is_measured_with_every_client(row: str, clients: set[str]) -> None:
+    command = [sys.executable, "-m", "benchmarks.consumer", "--only", row, "--rounds", "1"]
+    command += ["--records", "600", "--few-records", "101", "--waiting", "600", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)["figures"]["kohort"]["batches_lz4"]
-    assert set(figures) == {"confluent-kafka", "aiokafka", "kohort"}
+    figures = json.loads(done.stdout)["figures"]["kohort"][row]
+    assert set(figures) == clients
     assert all(rounds[0]["per_second"] > 0 for rounds in figures.values())
 
 

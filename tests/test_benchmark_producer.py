@@ -34,3 +34,10 @@ def test_each_client_has_a_column_and_kohort_is_compared_with_aiokafka(
     assert head[2:5] == ["aiokafka", "confluent-kafka", "kohort"]
     assert rate[2:8] == ["100", "100", "200", "2.00", "≥ 1", "met"]
     assert cpu[4:6] == ["5.0", "1.00"]
+
+
+def test_records_of_varied_lengths_are_together_as_long_as_those_of_one() -> None:
+    (varied,) = [row.job for row in producer.ROWS if row.name == "varied"]
+    lengths = [len(value) for value in producer._values(dict(varied))]
+    assert (min(lengths), max(lengths), sum(lengths)) == (20, 180, 100 * producer.WINDOW)
+    assert {len(value) for value in producer._values({"size": 100})} == {100}
