@@ -8,10 +8,12 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 # number of test files that run at the same time: tests wait for two thirds of their time, so it exceeds the processors
 JOBS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 5 + 1) / 2 )))
+# of the quick ones, which wait less: each process collects all tests first, and that is a good part of the work
+QUICK_JOBS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 # compiled modules are written whatever the environment says: the tests start hundreds of processes
 export PYTHONDONTWRITEBYTECODE :=
 # keep the order of tests/conftest.py, which begins with the files that take longest
-SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
 # the quick tests: none that is slow, starts Spark or a foreign client, or needs a broker of its own, except one of Spark
 QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
@@ -103,12 +105,12 @@ lint: $(VENV)/.installed
 	$(BIN)/python scripts/import_circles.py
 
 quick: $(VENV)/.rewritten
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "$(QUICK)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(QUICK_JOBS) $(SIDE_BY_SIDE) -m "$(QUICK)" $(PYTEST_ARGS)
 
 # what fails beside the others runs once more, alone: a busy machine refuses no change. It is shown all the same, since
 # what depends on load is a fault of the test or of the code
 unit: $(VENV)/.rewritten
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS) || { test $$? = 1 && \
+	$(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) $(PYTEST_ARGS) || { test $$? = 1 && \
 		echo "what failed above runs once more, one test at a time; the first that fails again ends it" && \
 		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 $(PYTEST_ARGS); }
 
