@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -220,3 +221,10 @@ def given(bootstrap: str, name: str = "") -> Contender:
         yield Running(bootstrap)
 
     return Contender(name or bootstrap, running, own=False)
+
+
+def choose_contenders(options: argparse.Namespace) -> list[Contender]:
+    """kohort, beside an Apache Kafka with ``compare``; or the one broker at the address of ``bootstrap``."""
+    if options.bootstrap:
+        return [given(options.bootstrap)]
+    return [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]

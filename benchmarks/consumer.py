@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 
 from . import _table
-from ._brokers import APACHE_KAFKA, KOHORT, Contender, given
+from ._brokers import Contender, choose_contenders
 from ._command import Begun, Command, effort_of, publish_all, say
 from ._consumer_rows import ROWS, Effort, Row, measure, prepare
 from ._rows import Figures
@@ -117,11 +117,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
-    brokers = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
-    if options.bootstrap:
-        brokers = [given(options.bootstrap)]
     begun = Begun()
-    measured, versions = run(brokers, options)
+    measured, versions = run(choose_contenders(options), options)
     facts = _table.environment(versions) | begun.facts()
     publish_all(tables(measured), measured, facts, options)
     return 0

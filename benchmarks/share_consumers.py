@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from . import _table
-from ._brokers import APACHE_KAFKA, KOHORT, ROOT, Contender, given, java_classpath
+from ._brokers import ROOT, Contender, choose_contenders, java_classpath
 from ._command import Begun, Command, effort_of, publish, say
 from ._consume_more import produce_steadily
 from ._consumer_rows import Row
@@ -173,11 +173,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
-    brokers = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
-    if options.bootstrap:
-        brokers = [given(options.bootstrap)]
     begun = Begun()
-    measured, versions = run(brokers, options)
+    measured, versions = run(choose_contenders(options), options)
     facts = _table.environment(versions) | begun.facts()
     rows = [row for row in ROWS if row.name in options.wanted]
     publish(table(measured, CLIENTS, rows), measured, facts, options, "share-consumers")

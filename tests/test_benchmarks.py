@@ -6,12 +6,14 @@ import json
 import socket
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import _sticky, _table, assignors, transactions
 from benchmarks import _wire as wire
+from benchmarks._brokers import choose_contenders
 from benchmarks._clients import enqueue
 from benchmarks._connection import Connection, WrongAnswerError, must
 from benchmarks._load import RING, Stream, numbered, percentile
@@ -80,6 +82,21 @@ def test_rows_that_need_a_broker_of_their_own_are_not_run_on_a_given_one() -> No
     assert set(NAMES) - set(wanted) == {"fresh", "idle_groups"}
     with pytest.raises(SystemExit):
         parse(["--bootstrap", "127.0.0.1:1", "--only", "idle_groups"])
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "compare", "names"),
+    [
+        (None, False, ["kohort"]),
+        (None, True, ["Apache Kafka", "kohort"]),
+        ("127.0.0.1:9092", True, ["127.0.0.1:9092"]),
+    ],
+)
+def test_the_brokers_are_those_that_the_options_name(
+    bootstrap: str | None, compare: bool, names: list[str]
+) -> None:
+    chosen = choose_contenders(Namespace(bootstrap=bootstrap, compare=compare))
+    assert [each.name for each in chosen] == names
 
 
 def test_one_more_broker_is_measured_beside_where_the_benchmark_needs_no_process_of_its_own() -> None:
