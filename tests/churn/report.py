@@ -31,7 +31,10 @@ def told(crowd: Crowd, verdict: Verdict, title: str, where: str) -> str:
         ("**handled before their predecessor** by members of ours", len(early)),
         ("**handled twice without a kill or an expired session** after a member of ours", len(ours)),
         ("the same after a member of another make", len(verdict.twice) - len(ours)),
-        ("handled twice, within a kill or an expired session", verdict.explained),
+        (
+            "handled twice, within a kill or an expired session, or by a process that starved",
+            verdict.explained,
+        ),
         ("longest time in which nothing was handled", f"{verdict.silence_s:.2f} s"),
         (
             "longest time in which the machine let nothing be sent, or a process starve",
