@@ -19,7 +19,7 @@ OUTSIDE: dict[str, set[str]] = {
         *("reading/fetched_records.py", "reading/fetcher.py", "reading/user_decoders.py"),
         *("run/closing.py", "run/driver.py", "run/handover.py", "run/watchdogs.py"),
         *("share/blocking.py", "share/consumer.py", "share/event_lines.py", "share/exchange.py"),
-        "share/member.py",
+        *("share/member.py", "share/peers.py"),
     },
     "coordinator": {
         *("engine/events.py", "engine/runner.py", "engine/runtime.py"),

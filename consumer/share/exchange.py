@@ -19,7 +19,6 @@ from ...client.cluster import Cluster
 from ...client.errors import ConsumerClosedError
 from ...client.metadata import ClusterMetadata
 from ...client.pool import Channel
-from ...client.requests import partition_name
 from ...client.waiting import Backoff, Signal, now_ms
 from ...protocol import (
     AcknowledgeType,
@@ -33,34 +32,31 @@ from ...protocol import (
 )
 from ...protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from ...protocol.messages.share_fetch import PartitionData, ShareFetchRequest, ShareFetchResponse
-from ..events import BrokerUnavailable, Event, PartitionFailed, TopicMissing
+from ..events import BrokerUnavailable, Event, PartitionFailed
 from .config import ShareConsumerConfig
 from .events import RenewalUnavailable
 from .fetched import ShareReader
 from .locks import NOT_LOCKED, Locks
 from .member import refusal_of
+from .partition_places import PartitionPlaces
+from .peers import BUSY_WAIT_MS, SharePeer, SharePeers
 from .records import PartitionId, RecordLock, ShareRecord
-from .session import CLOSING, PeerSession, Range, acknowledged_topics, ranges_of
+from .session import CLOSING, Range, acknowledged_topics, ranges_of
 from .verdicts import Gap, Said
 
 T = TypeVar("T")
 
-#: Longest wait of a fetch while records are in hand, and of an acknowledgement for the next fetch.
-BUSY_WAIT_MS = 100
 #: A fetch acquires no more than it may (KIP-1206); brokers before 4.2 give whole record batches.
 _RECORD_LIMIT = 1
 #: The version of ShareAcknowledge that renews locks (KIP-1222).
 _RENEWING = 2
 #: A broker answers so when share.renew.acknowledge.enable is off.
 _OFF_FOR_THE_GROUP = "not enabled"
-#: So many are locked unless it is set, and more only while they are done with as quickly as that.
-_USUAL_RECORDS, _AHEAD_MS = 500, 50
 #: So few verdicts do not ride on fetches more often than that: a broker answers such a fetch when it has
 #: stored them, and one without them at once.
 _FEW_VERDICTS, _LINGER_MS = 100, 10
 #: So few are handled before the next request is made; with more, the broker works on it meanwhile.
 _FEW_RECORDS = 16
-_MISSING_TOPIC_MS = 1_000.0
 _CLOSE_MS = 2_000.0
 
 _E = ErrorCode
@@ -90,44 +86,6 @@ class _Failing:
 
 
 @dataclass(slots=True, eq=False)
-class _Peer:
-    """A broker: ``renews`` is None until it is known whether its version can renew locks."""
-
-    session: PeerSession = field(default_factory=PeerSession)
-    renews: bool | None = None
-    failures: int = 0
-    task: asyncio.Task[None] | None = None
-    #: Whether a request is under way, and whether it has verdicts, whose answer is waited for at the end.
-    is_asked: bool = False
-    carries: bool = False
-    #: Records that the fetch under way may bring.
-    asked_for: int = 0
-    #: Offsets that its last answer gave, and what is not taken in so far; it was acquired then at the latest.
-    given: int = 0
-    unread: list[tuple[PartitionId, PartitionData, float]] = field(default_factory=list)
-    #: How many may be locked unless it is set; when some were asked for last, and how many that brought.
-    ahead: int = _USUAL_RECORDS
-    fetched_at: float = 0.0
-    brought: int = 0
-    #: When verdicts were sent to it last.
-    told_at: float = -math.inf
-    #: Whether it had records when it was last asked for some, and when it had none (ms).
-    has_records: bool = False
-    empty_at: float = -math.inf
-
-    @property
-    def unread_records(self) -> int:
-        """Number of records that are not taken in so far."""
-        return self.given if self.unread else 0
-
-    def set_pace(self, now: float) -> None:
-        """It is asked for records: how many may be locked depends on how quickly the last ones went."""
-        passed_ms = max(1.0, now - self.fetched_at)
-        self.ahead = max(_USUAL_RECORDS, int(self.brought * _AHEAD_MS / passed_ms))
-        self.fetched_at, self.brought = now, 0
-
-
-@dataclass(slots=True, eq=False)
 class ShareExchange:
     """Run ``run`` as a task; call ``wake`` when records were taken or acknowledged.
 
@@ -154,10 +112,6 @@ class ShareExchange:
     reads: bool = True
     #: Partitions and topics that are not fetched for now.
     paused: set[TopicPartition | str] = field(default_factory=set)
-    _peers: dict[int, _Peer] = field(default_factory=dict)
-    _names: dict[PartitionId, TopicPartition] = field(default_factory=dict)
-    #: Where the records that are held were acquired.
-    _acquired_at: dict[PartitionId, int] = field(default_factory=dict)
     _failing: dict[PartitionId, _Failing] = field(default_factory=lambda: defaultdict(_Failing))
     #: How often brokers have refused in a row, for the time being, what was said of a partition.
     _put_off: dict[PartitionId, int] = field(default_factory=dict)
@@ -166,16 +120,26 @@ class ShareExchange:
     _changed: Signal = field(default_factory=Signal)
     #: The metadata in which ``run`` has looked for brokers.
     _looked_at: ClusterMetadata | None = None
-    _look_again: Signal = field(default_factory=Signal)
     _renewal_told: bool = False
-    #: The brokers that wait for room, the longest first.
-    _waiting: dict[int, None] = field(default_factory=dict)
-    _missing: frozenset[str] = frozenset()
     _error: Exception | None = None
     _over: bool = False
+    _where: PartitionPlaces = field(init=False)
+    _peers: SharePeers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._where = PartitionPlaces(
+            self.cluster,
+            self.backoff,
+            self.config.metadata_max_age_ms,
+            topics=self.topics,
+            assignment=self.assignment,
+            report=self.report,
+            on_look=self._on_topics,
+        )
+        self._peers = SharePeers(self.config, self.locks, buffered=self.buffered, wake=self.wake)
 
     def __repr__(self) -> str:
-        return f"ShareExchange({len(self._peers)} brokers, {self.locks!r})"
+        return f"ShareExchange({len(self._peers.by_node)} brokers, {self.locks!r})"
 
     @property
     def runs(self) -> bool:
@@ -188,7 +152,19 @@ class ShareExchange:
 
     def assigned(self) -> None:
         """The assignment has changed."""
-        self._look_again.fire()
+        self._where.look_again.fire()
+        self._look_around()
+
+    async def watch_topics(self) -> None:
+        """Keep the metadata of the topics fresh; until cancelled."""
+        await self._where.watch_topics()
+
+    def name_of(self, place: PartitionId) -> TopicPartition | None:
+        """Return the partition by its topic's name; None while that is not known."""
+        return self._where.names.get(place)
+
+    def _on_topics(self) -> None:
+        self.named()
         self._look_around()
 
     def _look_around(self) -> None:
@@ -204,15 +180,15 @@ class ShareExchange:
                     raise self._error
                 self._looked_at = self.cluster.known_metadata
                 self._look_at_leaders()
-                nodes = {self._node_of(place) for place in self._places()}
+                nodes = {self._where.node_of(place) for place in self._where.all()}
                 for node in nodes:
                     if node is not None:
                         self._start(node)
-                for node, peer in self._peers.items():
+                for node, peer in self._peers.by_node.items():
                     if node not in nodes:
                         # of a former leader, which may never answer, nothing is taken
                         peer.asked_for = 0
-                        self._pass_room(node)
+                        self._peers.pass_room(node)
                 await self._changed.wait()
         finally:
             await self._end_tasks()
@@ -220,9 +196,9 @@ class ShareExchange:
     async def _end_tasks(self) -> None:
         self._over = True
         self._look_around()
-        tasks = [peer.task for peer in self._peers.values() if peer.task is not None]
+        tasks = [peer.task for peer in self._peers.by_node.values() if peer.task is not None]
         try:
-            if carrying := [p.task for p in self._peers.values() if p.task is not None and p.carries]:
+            if carrying := [p.task for p in self._peers.by_node.values() if p.task is not None and p.carries]:
                 await asyncio.wait(carrying, timeout=_CLOSE_MS / 1000)
         finally:  # where the time for a close is over, too
             for task in tasks:
@@ -230,80 +206,24 @@ class ShareExchange:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, node: int) -> None:
-        peer = self._peers.setdefault(node, _Peer())
+        peer = self._peers.by_node.setdefault(node, SharePeer())
         if peer.task is None or peer.task.done():
             peer.task = asyncio.create_task(self._serve(node, peer), name=f"kohort share session {node}")
 
-    # where partitions are
-
-    async def watch_topics(self) -> None:
-        """Keep the metadata of the topics fresh; until cancelled."""
-        failures = 0
-        while True:
-            topics, wanted = self.topics(), self.assignment()
-            try:
-                known = await self.cluster.metadata(topics)
-                if ids := {place.topic_id for place in wanted} - {t.topic_id for t in known.topics.values()}:
-                    known = await self.cluster.metadata_by_id(ids)
-            except ConsumerClosedError:
-                return
-            except KohortError as error:
-                self.report(BrokerUnavailable("asking for topics", error))
-                await self._look_again.wait(self.backoff.delay_ms(failures))
-                failures += 1
-                continue
-            failures = 0
-            wanted = self.assignment()  # which may have changed meanwhile
-            names = {topic.topic_id: name for name, topic in known.topics.items()}
-            self._names |= {
-                place: TopicPartition(names[place.topic_id], place.partition)
-                for place in wanted
-                if place.topic_id in names
-            }
-            self.named()
-            missing = topics - known.topics.keys()
-            for name in sorted(missing - self._missing):
-                code = known.errors.get(name, _E.UNKNOWN_TOPIC_OR_PARTITION)
-                self.report(TopicMissing(name, KafkaError(code, f"topic {name!r}")))
-            self._missing = missing
-            self._look_around()
-            soon = missing or topics != self.topics() or any(self._leader(place) is None for place in wanted)
-            await self._look_again.wait(_MISSING_TOPIC_MS if soon else self.config.metadata_max_age_ms)
-
-    def name_of(self, place: PartitionId) -> TopicPartition | None:
-        """Return the partition by its topic's name; None while that is not known."""
-        return self._names.get(place)
-
-    def _leader(self, place: PartitionId) -> int | None:
-        """Node of the leader; None if it is not known, or the topic was deleted, perhaps remade."""
-        name = self._names.get(place)
-        if name is None or self.cluster.known_metadata.topic_id(name.topic) != place.topic_id:
-            return None
-        return self.cluster.leader(name)
-
-    def _places(self) -> set[PartitionId]:
-        return {*self.assignment(), *self._acquired_at}
-
-    def _places_at(self, node: int) -> list[PartitionId]:
-        return [place for place in self._places() if self._node_of(place) == node]
-
-    def _node_of(self, place: PartitionId) -> int | None:
-        """Node that has given records of a partition, or else its leader."""
-        node = self._acquired_at.get(place)
-        return self._leader(place) if node is None else node
+    # locks that end with their leader
 
     def _look_at_leaders(self) -> None:
         """Locks are in the memory of the leader that gave them: they end when another one leads."""
-        for place, node in list(self._acquired_at.items()):
-            leader = self._leader(place)
+        for place, node in list(self._where.acquired_at.items()):
+            leader = self._where.leader_of(place)
             if leader not in (None, node):
                 self._lose(place, "its partition has another leader")
 
     def _lose_if_gone(self, node: int, place: PartitionId, error: KafkaError) -> None:
         """A broker refuses something of a partition. Its locks may be there all the same."""
-        if error.code in _GONE and self._acquired_at.get(place) == node:
+        if error.code in _GONE and self._where.acquired_at.get(place) == node:
             self._lose(place, str(error))
-        self._look_again.fire()
+        self._where.look_again.fire()
 
     def _lose(self, place: PartitionId, reason: str) -> None:
         self._forget_where(place)
@@ -311,27 +231,25 @@ class ShareExchange:
 
     def _forget_where(self, place: PartitionId) -> None:
         """Nothing of a partition is held: its leader, perhaps another broker, is to give more."""
-        if self._acquired_at.pop(place, None) is not None:
+        if self._where.acquired_at.pop(place, None) is not None:
             self._changed.fire()
 
     @property
     def refill_at(self) -> int:
         """With so many records left to be delivered a quick reader lets the next ones be asked for."""
-        ahead = sum(peer.ahead for peer in self._peers.values() if peer.brought)
-        quick = self.config.adapts and ahead > _USUAL_RECORDS
-        return min(self.config.max_locked_records, ahead) // 2 if quick else 0
+        return self._peers.refill_at
 
     # one broker
 
-    async def _serve(self, node: int, peer: _Peer) -> None:
+    async def _serve(self, node: int, peer: SharePeer) -> None:
         """Talk to a broker for as long as it leads something that is assigned, or has given something."""
         try:
             await self._take_steps(node, peer)
         finally:
-            self._pass_room(node)
+            self._peers.pass_room(node)
 
-    async def _take_steps(self, node: int, peer: _Peer) -> None:
-        while not self._over and ((places := self._places_at(node)) or peer.session.is_open):
+    async def _take_steps(self, node: int, peer: SharePeer) -> None:
+        while not self._over and ((places := self._where.at(node)) or peer.session.is_open):
             try:
                 if await self._take_step(node, peer, places):
                     peer.failures = 0
@@ -348,7 +266,7 @@ class ShareExchange:
                     return
                 if not isinstance(error, KafkaError) or error.code not in _NO_SESSION:
                     self.report(BrokerUnavailable(f"sharing records of node {node}", error))
-                self._look_again.fire()
+                self._where.look_again.fire()
                 peer.failures += 1
                 await asyncio.sleep(self.backoff.delay_ms(peer.failures - 1) / 1000)
             except Exception as error:  # which nobody would hear of: the task has no other end
@@ -366,20 +284,20 @@ class ShareExchange:
         self._error = error
         self._look_around()
 
-    def _end_session(self, node: int, peer: _Peer, error: KohortError) -> None:
+    def _end_session(self, node: int, peer: SharePeer, error: KohortError) -> None:
         """Open another session next. Locks end with a connection and with a session that the broker has not;
         a session that is opened anew leaves them.
         """
         peer.session.on_lost()
         peer.renews = None
         peer.unread.clear()
-        self._pass_room(node)
+        self._peers.pass_room(node)
         if isinstance(error, KafkaError) and error.code is not _E.SHARE_SESSION_NOT_FOUND:
             return
-        for place in [place for place, at in self._acquired_at.items() if at == node]:
+        for place in [place for place, at in self._where.acquired_at.items() if at == node]:
             self.locks.give_back(place, now_ms(), str(error))
 
-    async def _take_step(self, node: int, peer: _Peer, places: list[PartitionId]) -> bool:
+    async def _take_step(self, node: int, peer: SharePeer, places: list[PartitionId]) -> bool:
         """Send what is most urgent; return whether there was anything."""
         now, session = now_ms(), peer.session
         if self.locks.over_at(places) <= now:
@@ -389,20 +307,20 @@ class ShareExchange:
             place
             for place in places
             if place in assigned
-            and self._leader(place) == node
+            and self._where.leader_of(place) == node
             and now >= self._failing_until(place)
             and not self._is_paused(place)
         ]
         if session.is_open and self.locks.renew_at(places) <= now and await self._renew(node, peer, places):
             return True
-        if self.reads and wanted and (room := self._room_for(node, places)) > 0:
+        if self.reads and wanted and (room := self._peers.room_for(node, places)) > 0:
             await self._fetch(node, peer, places, wanted, room)
             return True
         if peer.unread:
             self._take_in(node, peer)
             return True
         if not wanted:
-            self._pass_room(node)
+            self._peers.pass_room(node)
         since = self.locks.waiting_since(places)
         due = since < math.inf or self.locks.renew_at(places) <= now
         if not session.is_open and due:
@@ -415,59 +333,12 @@ class ShareExchange:
             await self._acknowledge(node, peer, places)
         else:
             for place in places:
-                if not self.locks.count([place]) and place in self._acquired_at and since == math.inf:
+                if not self.locks.count([place]) and place in self._where.acquired_at and since == math.inf:
                     self._forget_where(place)
             return False
         return True
 
-    @property
-    def _sharing(self) -> int:
-        """Number of brokers among which the room for records is shared."""
-        return sum(peer.task is not None and not peer.task.done() for peer in self._peers.values())
-
-    def _room_for(self, node: int, places: list[PartitionId]) -> int:
-        """Return how many records to ask for, with those of other brokers no more than max_locked_records,
-        and unless that is set no more than the reader is soon done with.
-
-        While others that could take it have waited longer for room, there is none; nor soon after a broker
-        had no record, where others have some.
-        """
-        most, peer = self.config.max_locked_records, self._peers[node]
-        limit = max(1, (min(most, peer.ahead) if self.config.adapts else most) // max(1, self._sharing))
-        unread = peer.unread_records
-        room = limit - self.locks.count(places) - unread
-        buffered, size = self.buffered()
-        size += sum(len(row.records or b"") for _, row, _ in peer.unread)
-        if size >= self.config.fetch_max_bytes or (room * 2 < limit and buffered) or room * 2 < unread:
-            room = 0
-        if room <= 0 or (now_ms() < peer.empty_at + BUSY_WAIT_MS and self._is_crowded(peer)):
-            self._pass_room(node)
-            return 0
-        free = most - self.locks.count(self.locks.held)
-        free -= sum(each.asked_for + each.unread_records for each in self._peers.values())
-        for other in self._waiting:
-            if other == node:
-                break
-            free -= not self._peers[other].is_asked
-        if free <= 0:
-            self._waiting.setdefault(node)
-            return 0
-        self._waiting.pop(node, None)
-        return min(room, free)
-
-    def _pass_room(self, node: int) -> None:
-        """This broker does not wait for room any more."""
-        if node in self._waiting:
-            del self._waiting[node]
-            self.wake()
-
-    def _is_crowded(self, peer: _Peer) -> bool:
-        """Return whether another broker has records for the room that this one asks for."""
-        return self._sharing > self.config.max_locked_records and any(
-            other.has_records for other in self._peers.values() if other is not peer
-        )
-
-    def _pause_ms(self, peer: _Peer, places: list[PartitionId]) -> float | None:
+    def _pause_ms(self, peer: SharePeer, places: list[PartitionId]) -> float | None:
         now, assigned = now_ms(), self.assignment()
         retries = (self._failing_until(place) for place in places if place in assigned)
         at = min(
@@ -479,7 +350,7 @@ class ShareExchange:
         return None if at == math.inf else max(1.0, at - now)
 
     def _is_paused(self, place: PartitionId) -> bool:
-        name = self._names.get(place)
+        name = self._where.names.get(place)
         return name is not None and (name in self.paused or name.topic in self.paused)
 
     def _failing_until(self, place: PartitionId) -> float:
@@ -487,7 +358,7 @@ class ShareExchange:
         return 0.0 if failing is None else failing.until
 
     async def _fetch(
-        self, node: int, peer: _Peer, places: list[PartitionId], wanted: list[PartitionId], room: int
+        self, node: int, peer: SharePeer, places: list[PartitionId], wanted: list[PartitionId], room: int
     ) -> None:
         config, session, now = self.config, peer.session, now_ms()
         wait_ms, lingers_ms = config.fetch_max_wait_ms, peer.told_at + _LINGER_MS - now
@@ -495,7 +366,7 @@ class ShareExchange:
         taken = self.locks.take_waiting(places, now) if session.is_open and not lingers else {}
         left_at = self.locks.waiting_since(places)
         # what was refused as a whole is sent in parts, which do not wait for each other
-        at_once = (taken and self.locks.flushes) or self._is_crowded(peer)
+        at_once = (taken and self.locks.flushes) or self._peers.is_crowded(peer)
         if not room or at_once or (left_at <= now and not lingers):
             wait_ms = 0
         elif lingers:
@@ -504,7 +375,7 @@ class ShareExchange:
             taken
             or left_at < math.inf
             or self.locks.count(self.locks.held)
-            or self._sharing > config.max_locked_records
+            or self._peers.sharing > config.max_locked_records
         ):
             wait_ms = min(wait_ms, BUSY_WAIT_MS)
         epoch = session.epoch
@@ -537,12 +408,11 @@ class ShareExchange:
         finally:
             peer.carries = False
             peer.asked_for = 0
-            if self._waiting:
-                self.wake()
+            self._peers.on_answer()
         if self.locks.held and not self._renewal_told and self.config.renew_locks:
             await self._tell_renewal(node, peer)
 
-    def _on_sending(self, peer: _Peer, taken: dict[PartitionId, list[Said]]) -> None:
+    def _on_sending(self, peer: SharePeer, taken: dict[PartitionId, list[Said]]) -> None:
         peer.carries = bool(taken)
         if taken:
             peer.told_at = now_ms()
@@ -550,7 +420,7 @@ class ShareExchange:
     def _on_fetched(
         self,
         node: int,
-        peer: _Peer,
+        peer: SharePeer,
         taken: dict[PartitionId, list[Said]],
         response: ShareFetchResponse,
         due: float,
@@ -586,7 +456,7 @@ class ShareExchange:
         if peer.given <= _FEW_RECORDS or self._over or not are_new:
             self._take_in(node, peer)
 
-    def _check_session(self, peer: _Peer, code: int, message: str | None, api: str) -> None:
+    def _check_session(self, peer: SharePeer, code: int, message: str | None, api: str) -> None:
         if code:
             raise KafkaError(code, message or f"the broker refused {api}")
         peer.session.on_answered()
@@ -596,7 +466,7 @@ class ShareExchange:
         for place, part in taken.items():
             if not isinstance(error, KafkaError) or not error.retriable:
                 self.locks.on_unanswered(part, error)
-            elif self._acquired_at.get(place) == node:
+            elif self._where.acquired_at.get(place) == node:
                 self.locks.put_back(place, part, error, now_ms())
             else:
                 self.locks.on_lost(part, now_ms(), str(error))
@@ -606,8 +476,8 @@ class ShareExchange:
     ) -> None:
         error = None
         if code:
-            error = KafkaError(code, message or f"acknowledging {self._shown(place)}")
-        if error is not None and self._acquired_at.get(place) != node:
+            error = KafkaError(code, message or f"acknowledging {self._where.show(place)}")
+        if error is not None and self._where.acquired_at.get(place) != node:
             # those locks have ended. By now another leader may have given the same records
             self.locks.on_lost(part, now, str(error))
         elif part and error is not None and error.retriable and error.code not in _GONE:
@@ -622,36 +492,36 @@ class ShareExchange:
         """How long to wait until what a broker has refused is asked for again; the first time is told."""
         count = self._put_off[place] = self._put_off.get(place, -1) + 1
         if not count:
-            self.report(BrokerUnavailable(f"acknowledging records of {self._shown(place)}", error))
+            self.report(BrokerUnavailable(f"acknowledging records of {self._where.show(place)}", error))
         return self.backoff.delay_ms(count)
 
-    def _on_row(self, node: int, peer: _Peer, place: PartitionId, row: PartitionData, now: float) -> None:
+    def _on_row(self, node: int, peer: SharePeer, place: PartitionId, row: PartitionData, now: float) -> None:
         """Note what was acquired, at this time at the latest, or why nothing was."""
-        if self._node_of(place) not in (None, node):
+        if self._where.node_of(place) not in (None, node):
             # another broker has come to lead the partition meanwhile
             return
         if row.error_code:
-            error = KafkaError(row.error_code, row.error_message or f"fetching {self._shown(place)}")
+            error = KafkaError(row.error_code, row.error_message or f"fetching {self._where.show(place)}")
             failing = self._failing[place]
-            if place in self._names and failing.code != error.code:
-                self.report(PartitionFailed(self._names[place], error))
+            if place in self._where.names and failing.code != error.code:
+                self.report(PartitionFailed(self._where.names[place], error))
             failing.code, failing.until = error.code, now + self.backoff.delay_ms(failing.count)
             failing.count += 1
             self._lose_if_gone(node, place, error)
             return
         self._failing.pop(place, None)
         if row.acquired_records:
-            self._acquired_at[place] = node
+            self._where.acquired_at[place] = node
             peer.unread.append((place, row, now))
             peer.given += sum(part.last_offset - part.first_offset + 1 for part in row.acquired_records)
 
-    def _take_in(self, node: int, peer: _Peer) -> None:
+    def _take_in(self, node: int, peer: SharePeer) -> None:
         """Deliver the records of the last answer."""
         unread, peer.unread = peer.unread, []
         for place, row, acquired_ms in unread:
-            if self._acquired_at.get(place) != node:
+            if self._where.acquired_at.get(place) != node:
                 continue  # another broker leads the partition by now
-            name = self._names.get(place)
+            name = self._where.names.get(place)
             if name is None:
                 raise MalformedMessageError(f"records of {place}, which were not asked for")
             lock = RecordLock(acquired_ms, acquired_ms + self.locks.duration_ms)
@@ -663,7 +533,7 @@ class ShareExchange:
                 self.deliver(found.records, found.size)
 
     async def _acknowledge(
-        self, node: int, peer: _Peer, places: list[PartitionId], *, closes: bool = False
+        self, node: int, peer: SharePeer, places: list[PartitionId], *, closes: bool = False
     ) -> None:
         """Send what waits in a request of its own."""
         taken = self.locks.take_waiting(places, math.inf if closes else now_ms())
@@ -693,14 +563,12 @@ class ShareExchange:
     async def _ask(
         self,
         node: int,
-        peer: _Peer,
+        peer: SharePeer,
         body: RequestBody[T],
         timeout_ms: float | None = None,
     ) -> T:
         peer.is_asked = True
-        if node in self._waiting:
-            # the answer may take its time: room is for others meanwhile
-            self.wake()
+        self._peers.on_request(node)
         try:
             try:
                 connection = await self.cluster.connect_to(node, Channel.DATA)
@@ -720,7 +588,7 @@ class ShareExchange:
 
     # renewals
 
-    async def _tell_renewal(self, node: int, peer: _Peer) -> None:
+    async def _tell_renewal(self, node: int, peer: SharePeer) -> None:
         """Warn before the first lock is lost if this broker cannot renew locks."""
         if peer.renews is None:
             connection = await self.cluster.connect_to(node, Channel.DATA)
@@ -733,7 +601,7 @@ class ShareExchange:
             self._renewal_told = True
             self.report(RenewalUnavailable(reason, self.locks.duration_ms))
 
-    async def _renew(self, node: int, peer: _Peer, places: list[PartitionId]) -> bool:
+    async def _renew(self, node: int, peer: SharePeer, places: list[PartitionId]) -> bool:
         """Renew the locks that end soon, and those that the user asked for."""
         now = now_ms()
         due = self.locks.due_renewals(places, now, unasked=self.config.renew_locks)
@@ -755,7 +623,7 @@ class ShareExchange:
         return True
 
     async def _send_renewal(
-        self, node: int, peer: _Peer, due: Mapping[PartitionId, list[ShareRecord]]
+        self, node: int, peer: SharePeer, due: Mapping[PartitionId, list[ShareRecord]]
     ) -> dict[PartitionId, list[ShareRecord]]:
         """Return what is to be sent again, in parts."""
         said = {
@@ -782,7 +650,7 @@ class ShareExchange:
         """Take in the answers; return the renewals to repeat one by one, as one of several was refused."""
         now, again = now_ms(), dict[PartitionId, list[ShareRecord]]()
         errors = {
-            place: KafkaError(code, message or f"renewing locks of {self._shown(place)}")
+            place: KafkaError(code, message or f"renewing locks of {self._where.show(place)}")
             for place, code, message in _answers(response)
             if code
         }
@@ -806,17 +674,13 @@ class ShareExchange:
                 self.locks.ask_again(part[half:])
         return again
 
-    def _shown(self, place: PartitionId) -> str:
-        name = self._names.get(place)
-        return str(place) if name is None else partition_name(name)
-
     # the end
 
     async def close(self) -> None:
         """Send what waits, and close the sessions: brokers give the rest to others. ``run`` has ended."""
 
-        async def close_session(node: int, peer: _Peer) -> None:
-            places = self._places_at(node)
+        async def close_session(node: int, peer: SharePeer) -> None:
+            places = self._where.at(node)
             # with a session end the locks of its partitions, and not of those that it has forgotten
             self.locks.release_held([place for place in places if place not in peer.session.known])
             while peer.session.is_open:
@@ -828,7 +692,7 @@ class ShareExchange:
                 if since == math.inf:
                     return
 
-        closing = (close_session(node, peer) for node, peer in self._peers.items())
+        closing = (close_session(node, peer) for node, peer in self._peers.by_node.items())
         await asyncio.gather(*closing, return_exceptions=True)
 
 

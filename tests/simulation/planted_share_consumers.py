@@ -67,7 +67,7 @@ _EXCHANGE = (
     ),
     _Bug(
         "more is locked than may be",
-        "consumer.share.exchange:ShareExchange._room_for",
+        "consumer.share.peers:SharePeers.room_for",
         "return min(room, free)",
         "return limit",
     ),

@@ -27,7 +27,7 @@ from kohort.client.connection import Connection
 from kohort.client.errors import ConsumerClosedError
 from kohort.client.pool import Channel
 from kohort.consumer import BlockingShareConsumer, ShareConsumer
-from kohort.consumer.share import exchange
+from kohort.consumer.share import peers
 from kohort.consumer.share.events import LockLost
 from kohort.consumer.share.records import ShareRecord
 from kohort.protocol import AcknowledgeType, KohortError
@@ -203,7 +203,7 @@ class _Member:
         self.consumer.logged = False
         self.consumer.events.listen(self._on_event)
         # it asks for more than 500 records although few come at a time
-        exchange._AHEAD_MS = self._rng.choice((50, 20_000))
+        peers._AHEAD_MS = self._rng.choice((50, 20_000))
         self._connect_to, self.consumer.cluster.connect_to = self.consumer.cluster.connect_to, self._connect  # type: ignore[method-assign]
         real = time.time
         time.time = lambda: real() + self._jumped_s
@@ -262,12 +262,12 @@ class _Member:
                 f"epoch {peer.session.epoch} of {sorted(place.partition for place in peer.session.known)}, "
                 f"{f'asked for {peer.asked_for}' if peer.is_asked else 'not asked'}, {peer.failures} failures"
             )
-            for node, peer in ours._peers.items()
+            for node, peer in ours._peers.by_node.items()
             if peer.task is not None and not peer.task.done()
         }
         return (
             f"assigned {assigned}, may have {self.consumer.config.max_locked_records}, held {held}, "
-            f"{ours.locks}, {sessions}, {list(ours._waiting)} wait for room"
+            f"{ours.locks}, {sessions}, {list(ours._peers._waiting)} wait for room"
         )
 
     async def run(self) -> None:

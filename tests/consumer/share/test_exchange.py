@@ -1,6 +1,7 @@
 """What is sent to brokers and when, with a broker that answers as the test says, in virtual time.
 
-Covers: consumer/share/exchange.py, consumer/share/member.py.
+Covers: consumer/share/exchange.py, consumer/share/member.py, consumer/share/partition_places.py.
+Covers: consumer/share/peers.py.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from kohort.consumer.errors import FatalGroupError
 from kohort.consumer.events import BrokerUnavailable, Event, PartitionFailed
 from kohort.consumer.share.config import share_consumer_config
 from kohort.consumer.share.events import LockLost, RenewalUnavailable
-from kohort.consumer.share.exchange import BUSY_WAIT_MS, ShareExchange
+from kohort.consumer.share.exchange import ShareExchange
 from kohort.consumer.share.fetched import ShareReader
 from kohort.consumer.share.locks import NOT_LOCKED, Locks
 from kohort.consumer.share.member import ShareMembership
+from kohort.consumer.share.peers import BUSY_WAIT_MS
 from kohort.consumer.share.records import LockLostError, PartitionId, ShareRecord
 from kohort.protocol import (
     AcknowledgeType,
@@ -151,6 +153,9 @@ class Bench:
         self.events: list[Event] = []
         config = share_consumer_config(bootstrap="localhost:9092", group="billing", **settings)
         self.locks = Locks(self.events.append, lambda: self.exchange.wake(), config.max_processing_ms)
+        assigned = frozenset(PartitionId(topic, 0) for topic in topics or (ORDERS,))
+        self.assignment: Callable[[], frozenset[PartitionId]] = lambda: assigned
+        self.count_buffered: Callable[[], tuple[int, int]] = lambda: (self.buffered if self.records else 0, 0)
         self.exchange = ShareExchange(
             config,
             broker,
@@ -159,9 +164,9 @@ class Bench:
             "member",
             backoff=Backoff(100, 1_000),
             topics=lambda: frozenset(NAMES.values()),
-            assignment=lambda: frozenset(PartitionId(topic, 0) for topic in topics or (ORDERS,)),
+            assignment=lambda: self.assignment(),
             deliver=lambda records, _size: self.records.extend(records),
-            buffered=lambda: (self.buffered if self.records else 0, 0),
+            buffered=lambda: self.count_buffered(),
             report=self.events.append,
             named=lambda: None,
         )
@@ -213,7 +218,7 @@ def test_what_is_assigned_while_topics_are_asked_for_is_read_at_once() -> None:
     broker = FakeBroker(orders(1))
     bench = Bench(broker)
     assigned = frozenset[PartitionId]()
-    bench.exchange.assignment = lambda: assigned
+    bench.assignment = lambda: assigned
     answer = broker.metadata
 
     async def assign(topics: object, *, create: bool = False) -> ClusterMetadata:
@@ -734,7 +739,7 @@ def test_a_group_that_may_not_be_read_any_more_is_told_in_words() -> None:
 def test_nothing_is_fetched_while_large_records_wait_for_the_user() -> None:
     bench = Bench(FakeBroker(orders(1), orders(1)), fetch_max_bytes=1_000)
     waiting = [1_000]
-    bench.exchange.buffered = lambda: (len(bench.records), waiting[0] if bench.records else 0)
+    bench.count_buffered = lambda: (len(bench.records), waiting[0] if bench.records else 0)
 
     async def work() -> None:
         await asyncio.sleep(1)
@@ -756,7 +761,7 @@ def bench_of(brokers: int) -> tuple[Bench, list[PartitionId]]:
         nodes={number: Node(number, Address("localhost", number)) for number in range(brokers)},
         topics={"orders": TopicMetadata("orders", ORDERS, partitions)},
     )
-    bench.exchange.assignment = lambda: frozenset(places)
+    bench.assignment = lambda: frozenset(places)
     return bench, places
 
 
@@ -966,7 +971,7 @@ def test_a_cluster_without_share_groups_is_refused_in_words() -> None:
 def test_a_close_releases_what_is_held_of_a_partition_that_the_session_has_forgotten() -> None:
     bench = Bench(FakeBroker(orders(2)))
     assigned = [PartitionId(ORDERS, 0)]
-    bench.exchange.assignment = lambda: frozenset(assigned)
+    bench.assignment = lambda: frozenset(assigned)
 
     async def work() -> None:
         await asyncio.sleep(1)
