@@ -313,9 +313,11 @@ class Cluster:
         timeout_ms: float | None,
         max_version: int | None,
     ) -> T:
-        connection = await self._connection_to(address, channel)
+        connection = None if self._closed else self._pool.ready(address, channel)
+        if connection is None:
+            connection = await self._connection_to(address, channel)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+        return await connection.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
         """Run ``call``, and repeat it with back-off after connection failures and retriable KafkaErrors.

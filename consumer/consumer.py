@@ -284,7 +284,7 @@ class AsyncGroupConsumer:
     # records
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        stream = RecordStream(self._give_way, self._run_now, self._take_one)
+        stream = RecordStream(self._give_way, self._run_now, self.next_run)
         return DoneWithNext(stream, self.in_hand, self.done) if self.config.auto_done else stream
 
     def _deliver_again(self) -> None:
@@ -353,7 +353,9 @@ class AsyncGroupConsumer:
         return await self._poll_until(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
     async def next_run(self) -> Run | None:
-        """Records to be taken one by one in another thread; None when the consumer is closed."""
+        """Records to be taken one by one, in any thread; waits for them. None when the consumer is closed."""
+        if self._closed:
+            return None
         runs = await self._poll_until(lambda parts: [run] if (run := parts.delivery.run()) else [], None)
         return runs[0] if runs else None
 
@@ -380,8 +382,10 @@ class AsyncGroupConsumer:
                 left_ms = None if deadline is None else deadline - now_ms()
                 if left_ms is not None and left_ms <= 0:
                     break
-                parts.fetcher.wake()
+                parts.fetcher.made_room()
                 await self._more.wait(left_ms)
+                # others have run meanwhile
+                self._turn_ends = self._time() + TURN_S
             return []
         finally:
             parts.watch.on_poll(now_ms())
@@ -403,9 +407,6 @@ class AsyncGroupConsumer:
         if parts.membership.paused:
             parts.driver.polled_again()
         return parts.delivery.run()
-
-    async def _take_one(self) -> list[Record]:
-        return [] if self._closed else await self.next_records(1)
 
     async def decode(self, record: Record) -> Any:
         """The record's value, decoded by the consumer's ``decode``; None for a null.

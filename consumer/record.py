@@ -205,12 +205,12 @@ class RecordStream:
 
     It is not an async generator, because CPython creates an exception for each tuple that those yield.
     ``give_way`` lets other tasks run if that is due, and returns whether it was; ``run_now`` returns records
-    if there are any; ``one`` waits for one, and returns none at the end.
+    if there are any; ``next_run`` waits for some, and returns None at the end.
     """
 
     give_way: Callable[[], Awaitable[bool]]
     run_now: Callable[[], Run | None]
-    one: Callable[[], Awaitable[list[Record]]]
+    next_run: Callable[[], Awaitable[Run | None]]
     _run: Run | None = None
     _few: Iterator[Record] = field(default_factory=lambda: iter(()))
     _many: int = 1
@@ -228,12 +228,9 @@ class RecordStream:
         while True:
             self._many = 1 if await self.give_way() else min(2 * self._many, LOOK_EVERY)
             if self._run is None or self._run.over:
-                self._run = self.run_now()
-            if self._run is not None:
-                self._few = islice(self._run, self._many)
-            elif one := await self.one():
-                self._few = iter(one)
-            else:
+                self._run = self.run_now() or await self.next_run()
+            if self._run is None:
                 raise StopAsyncIteration
+            self._few = islice(self._run, self._many)
             for record in self._few:
                 return record

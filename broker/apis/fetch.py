@@ -248,6 +248,9 @@ async def _wait_for_bytes(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
                     continue
                 now = _Round()
                 try:
+                    if min_bytes <= 1 and _has_come(fetch, grown, partition):
+                        # any batch is enough, and is read once: by the response
+                        return
                     # a range is not read, however much it is
                     _, data = _read_partition(
                         fetch, grown, grown.wanted.partition_max_bytes, now, range_bytes=1
@@ -264,6 +267,12 @@ async def _wait_for_bytes(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
     finally:
         if not session.id:
             session.end()
+
+
+def _has_come(fetch: _Fetch, place: Place, partition: Partition) -> bool:
+    """Return whether a client may read on in a partition. What a follower gets may be held back."""
+    end = partition.last_stable_offset if fetch.committed else partition.high_watermark
+    return not fetch.by_broker and place.wanted.fetch_offset < end
 
 
 def _most_bytes(node: Node, request: Request[FetchRequest], *, by_broker: bool) -> int:

@@ -55,7 +55,9 @@ class Taken(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """``take`` returns records. Calls ``wake`` when there may be some, ``on_room`` when there is room."""
+    """``take`` returns records. Calls ``wake`` when there may be some, ``on_room`` when some were read, and
+    ``on_jump`` when a partition is to be fetched from another offset than the next one.
+    """
 
     positions: Positions
     tracker: Tracker
@@ -65,6 +67,7 @@ class Delivery:
     wake: Callable[[], None]
     report: Callable[[Event], None]
     on_room: Callable[[], None] = lambda: None
+    on_jump: Callable[[], None] = lambda: None
     halted: bool = False
     #: Called with each change of ``halted``: for those who hold delivered records that were not begun.
     halting: Callable[[bool], None] = lambda _: None
@@ -442,7 +445,7 @@ class Delivery:
         position.fetch_offset = buffer.session.position
         position.changed += 1
         position.damaged = False
-        self.on_room()
+        self.on_jump()
 
     def _forget_buffered(self, buffer: FetchBuffer) -> None:
         for reader in buffer.readers:

@@ -40,7 +40,9 @@ _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPI
 
 @dataclass(slots=True, eq=False)
 class Fetcher:
-    """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
+    """Start ``run`` as a task; call ``wake`` after every change of positions, ``made_room`` after one of
+    buffers.
+    """
 
     reading: ReadingContext
     config: ConsumerConfig
@@ -59,6 +61,8 @@ class Fetcher:
     _faults: dict[str | int, tuple[int, float]] = field(default_factory=dict)
     _leaderless: frozenset[TopicPartition] = frozenset()
     _suspects: Suspects = field(default_factory=Suspects)
+    #: Whether some partition had enough when they were looked at last.
+    _enough: bool = False
     _runs: bool = False
 
     def __post_init__(self) -> None:
@@ -71,6 +75,11 @@ class Fetcher:
     def wake(self) -> None:
         """Look what to fetch in the next step of the event loop."""
         self._changed.fire()
+
+    def made_room(self) -> None:
+        """Records were read: ``wake``, if a partition is not fetched because it had enough."""
+        if self._enough:
+            self.wake()
 
     def fetch_now(self) -> None:
         """As ``wake``, before other tasks run: partitions without a reader may now be read."""
@@ -125,12 +134,12 @@ class Fetcher:
                     tasks[f"{what} at node {node}"].append(position)
             for key, positions in tasks.items():
                 self._start(key, partial(work, positions))
-        by_node, enough = self._wanted_positions(now)
+        by_node = self._wanted_positions(now)
         for node, positions in by_node.items():
             if now < self._node_retry_at.get(node, 0.0):
                 continue
             if node not in self._busy:
-                self._start(node, partial(self._fetch_from, node, positions, enough))
+                self._start(node, partial(self._fetch_from, node, positions))
             elif self._came_up(node, positions):
                 self._start(_short_poll_name(node), partial(self._fetch_beside, node))
 
@@ -179,24 +188,26 @@ class Fetcher:
                 before, position.topic_id = position.topic_id, topic_id
                 if before is not None:
                     self._starts.made_anew(position)
+                    self.wake()
                     continue
             epoch = known.leader_epoch(position.partition)
             if epoch > position.checked_epoch:
                 if position.checked_epoch >= 0 and position.leader_epoch >= 0:
                     self.reading.positions.validate(position)
+                    self.wake()
                 else:
                     position.checked_epoch = epoch
 
-    def _wanted_positions(self, now: float) -> tuple[dict[int, list[Position]], bool]:
-        """The positions to fetch from each node, and whether other partitions have enough."""
+    def _wanted_positions(self, now: float) -> dict[int, list[Position]]:
+        """The positions to fetch from each node; notes whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
-        enough = False
+        self._enough = False
         wanting: list[Position] = []
         for position in self.reading.positions.in_phase(Phase.READING, now):
             if not position.readable or position.damaged:
                 continue
             if self._has_enough(position):
-                enough = True
+                self._enough = True
             else:
                 wanting.append(position)
         for leader, positions in self._by_leader(wanting).items():
@@ -204,7 +215,7 @@ class Fetcher:
                 node = self._nearest_node(position, leader, now)
                 if node not in self._beside or not _is_asked(position, self._beside[node]):
                     by_node[node].append(position)
-        return by_node, enough
+        return by_node
 
     def _came_up(self, node: int, positions: Iterable[Position]) -> list[Position]:
         """Those that the node's long poll does not ask for; none if it has no such request."""
@@ -234,7 +245,7 @@ class Fetcher:
             buffered > 0 and whole >= self.config.prefetch_max_bytes
         )
 
-    async def _fetch_from(self, node: int, positions: list[Position], others_wait: bool) -> None:
+    async def _fetch_from(self, node: int, positions: list[Position]) -> None:
         """Fetch from this node for as long as it has wanted partitions.
 
         The next request is sent before the last response is decoded, so that the broker works meanwhile. If
@@ -245,7 +256,7 @@ class Fetcher:
         while positions:
             asked = self._send_fetch(self._suspects.next_part(node, positions))
             max_wait_ms = 0 if self._suspects.is_seeking(node) else self.config.fetch_max_wait_ms
-            if others_wait or node in self._beside:
+            if self._enough or node in self._beside:
                 max_wait_ms = min(max_wait_ms, BUSY_WAIT_MS)
             if max_wait_ms > BUSY_WAIT_MS:
                 self._long_polls[node] = asked
@@ -257,7 +268,7 @@ class Fetcher:
                 return
             if 0 < size <= _FEW_BYTES:
                 await asyncio.sleep(0)
-            positions, others_wait = self._next_positions(node)
+            positions = self._next_positions(node)
 
     async def _fetch_beside(self, node: int) -> None:
         """Fetch what came up after the node's long poll began, until that is answered.
@@ -270,7 +281,7 @@ class Fetcher:
             # the pool tries again later; until then the long poll is waited for
             return
         max_wait_ms, before = 0, frozenset[Position]()
-        while positions := self._came_up(node, self._next_positions(node)[0]):
+        while positions := self._came_up(node, self._next_positions(node)):
             max_wait_ms = min(2 * max_wait_ms + 1, BUSY_WAIT_MS) if before.issuperset(positions) else 0
             before = frozenset(positions)
             self._beside[node] = self._send_fetch(self._suspects.next_part(_short_poll_name(node), positions))
@@ -282,13 +293,15 @@ class Fetcher:
             # the reader first: these partitions had none until now
             await asyncio.sleep(0)
 
-    def _next_positions(self, node: int) -> tuple[list[Position], bool]:
-        """The positions to fetch from this node now, and whether other partitions have enough."""
-        self.wake()
+    def _next_positions(self, node: int) -> list[Position]:
+        """The positions to fetch from this node now."""
         now = now_ms()
         self._look_at_metadata(now)
-        by_node, enough = self._wanted_positions(now)
-        return by_node.get(node, []), enough
+        by_node = self._wanted_positions(now)
+        if not by_node.keys() <= self._busy.keys():
+            # some are another's now
+            self.wake()
+        return by_node.get(node, [])
 
     def _send_fetch(self, positions: Iterable[Position]) -> _Asked:
         session_id = self.reading.delivery.session_id
@@ -413,6 +426,8 @@ class Fetcher:
         self.reading.delivery.put(reader)
 
     def _partition_error(self, position: Position, session_id: int, fetched: FetchedPartition) -> None:
+        # there is something else to do than to fetch
+        self.wake()
         where = f"{position.partition.topic}-{position.partition.partition}"
         error = KafkaError(fetched.error_code, f"fetching {where}")
         from_follower = position.read_replica >= 0

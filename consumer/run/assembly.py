@@ -134,7 +134,8 @@ class ConsumerAssembly:
             held_limit_bytes=self._config.prefetch_max_bytes,
             wake=wake,
             report=report,
-            on_room=lambda: self.fetcher.wake(),
+            on_room=lambda: self.fetcher.made_room(),
+            on_jump=lambda: self.fetcher.wake(),
         )
 
     def _make_reading(

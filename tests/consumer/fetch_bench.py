@@ -134,7 +134,8 @@ class FetchBench:
             max_undone=1_000,
             wake=lambda: self.wake(),
             report=self.events.append,
-            on_room=lambda: self.fetcher.wake(),
+            on_room=lambda: self.fetcher.made_room(),
+            on_jump=lambda: self.fetcher.wake(),
         )
         given = config(
             client_rack="r2",

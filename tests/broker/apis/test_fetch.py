@@ -24,6 +24,7 @@ from tests.broker.wire import (
     part,
     produce,
 )
+from tests.waiting import wait_until
 
 
 def batches(records: bytes) -> int:
@@ -234,18 +235,37 @@ def test_the_offsets_topic_can_be_read_and_wakes_its_readers(
     assert name.encode() in answer.responses[0].partitions[0].records
 
 
-def test_of_a_waiting_fetch_only_what_has_grown_is_looked_at_again(
-    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
+@pytest.fixture
+def seen(name: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that are read for requests about the topic."""
+    found: list[int] = []
     whole = handler._read_partition
 
     def noted(fetch: Any, place: Any, *args: Any, **options: Any) -> Any:
         if place.topic.topic == name:
-            seen.append(place.wanted.partition)
+            found.append(place.wanted.partition)
         return whole(fetch, place, *args, **options)
 
     monkeypatch.setattr(handler, "_read_partition", noted)
+    return found
+
+
+def test_where_any_batch_is_enough_it_is_read_once(
+    broker: RunningBroker, wire: Wire, name: str, seen: list[int]
+) -> None:
+    create_topic(wire, name, 2)
+    number = wire.send(ApiKey.FETCH, 12, **fetch_fields(name, 0, 0, max_wait_ms=9_000))
+    with Wire(broker.bootstrap) as other:
+        wait_until(lambda: len(seen) == 2)
+        assert produce(other, name, batch(), partition=1).error_code == 0
+    rows = wire.receive(ApiKey.FETCH, 12, number).responses[0].partitions
+    assert [batches(row.records) for row in rows] == [0, 1]
+    assert seen == [0, 1] * 2
+
+
+def test_of_a_waiting_fetch_only_what_has_grown_is_looked_at_again(
+    broker: RunningBroker, wire: Wire, name: str, seen: list[int]
+) -> None:
     create_topic(wire, name, 20)
     every = list(range(20))
     records = batch(1)

@@ -8,7 +8,8 @@ import pytest
 
 from kohort.client.offsets import EARLIEST
 from kohort.client.pool import Channel
-from kohort.consumer import CommittedOffset, FetchFrom
+from kohort.consumer import CommittedOffset, FetchFrom, Record
+from kohort.consumer.reading.fetcher import Fetcher
 from kohort.consumer.reading.positions import Phase
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.batches import batch
@@ -72,6 +73,36 @@ async def test_a_partition_with_enough_buffered_is_not_asked_for_until_some_is_t
     bench.begin(A, B)
     asked = await bench.run(2)
     assert [sorted(start) for _, start, _ in asked] == [[A, B], [B]]
+
+
+async def test_where_all_have_enough_the_next_request_goes_out_once_some_is_taken() -> None:
+    much = batch([b"x" * 1_000])
+    bench = FetchBench({LEADER: [{A: fetched(much)}]})
+    bench.begin(A)
+    running = asyncio.create_task(bench.run(2))
+    await until(lambda: bench.delivery.undelivered_bytes(A))
+    await asyncio.sleep(0.01)
+    assert len(bench.cluster.asked) == 1
+    assert len(bench.delivery.take(9)) == 1
+    assert [start[A].offset for _, start, _ in await running] == [0, 1]
+
+
+async def test_all_that_may_be_due_is_not_looked_at_for_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    look = Fetcher._start_what_is_due
+
+    def noted(fetcher: Fetcher) -> None:
+        looks.append(len(bench.cluster.asked))
+        look(fetcher)
+
+    monkeypatch.setattr(Fetcher, "_start_what_is_due", noted)
+    bench = FetchBench({LEADER: [{A: fetched(batch([b"x"], offset))} for offset in range(20)]})
+    bench.wake = lambda: taken.extend(bench.delivery.take(9))
+    taken: list[Record] = []
+    bench.begin(A)
+    await bench.run(20)
+    assert len(taken) >= 19
+    assert looks == [0]
 
 
 @pytest.mark.parametrize(
