@@ -21,8 +21,8 @@ _DESCRIBE: Final = 1 << 8
 _UNKNOWN: Final = -(1 << 31)
 #: The last version of Metadata that tells of the cluster: what DescribeCluster tells from Kafka 2.8 on.
 _OLD_METADATA: Final = 10
-#: A name for which no rule is made but those for every name.
-_ANY_NAME: Final = "kohort.asks.whether.every.name.may.be.seen"
+#: A name for which no rule is made but those for every name, nor one for names that begin like this one.
+_ANY_NAME: Final = "-.kohort.asks.whether.every.name.may.be.seen"
 
 HIDDEN_GROUPS: Final = (
     "groups that this user may not DESCRIBE are hidden: the right to DESCRIBE the cluster shows all"

@@ -131,8 +131,9 @@ def password(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def things(secured: Secured) -> dict[str, str]:
-    """A topic and a group of ``owner``'s, who has rights to these alone, and others. ``visitor`` has none,
-    ``monitor`` sees the cluster, and ``describer`` that and everything in it, but may read no records.
+    """A topic and a group of ``owner``'s, who has rights to these alone and to names that begin with
+    "kohort", and others. ``visitor`` has none, ``monitor`` sees the cluster, and ``describer`` that and
+    everything in it, but may read no records.
     """
     named = {"own": "orders-of-owner", "other": "orders-of-others", "group": "owners", "others": "others"}
     for user in ("visitor", "owner", "monitor", "describer"):
@@ -142,6 +143,7 @@ def things(secured: Secured) -> dict[str, str]:
         for kind, name in (("topic", "own"), ("group", "group"))
         for operation in ("Read", "Describe")
     ]
+    rules.append(AclRule("User:owner", "Allow", "Describe", "topic", "kohort", "prefixed"))
     for user, kinds in (("monitor", ["cluster"]), ("describer", ["cluster", "topic", "group"])):
         names = {"cluster": "kafka-cluster"}
         rules += [AclRule(f"User:{user}", "Allow", "Describe", kind, names.get(kind, "*")) for kind in kinds]
