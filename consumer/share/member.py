@@ -65,7 +65,7 @@ class ShareMembership:
     epoch: int = JOIN
     assignment: frozenset[PartitionId] = frozenset()
     _tells_topics: bool = True
-    #: Whether the coordinator was asked to take it in, and that has not failed.
+    #: Whether the coordinator was asked to take it in, and has not refused.
     _joins: bool = False
     _interval_ms: float = 0.0
     _pause_ms: float = _FIRST_PAUSE_MS
@@ -82,17 +82,20 @@ class ShareMembership:
         """Join, and stay a member; until cancelled. Raises FatalGroupError."""
         while True:
             told, self._tells_topics = self._tells_topics, False
-            self._joins = self.epoch == JOIN
+            may_be_in = self._joins
+            self._joins = may_be_in or self.epoch == JOIN
             try:
                 response = await self._send_heartbeat(self.epoch, whole=told)
                 if response.error_code:
                     raise KafkaError(response.error_code, response.error_message or "ShareGroupHeartbeat")
             except KohortError as error:
                 self._tells_topics = True
-                self._joins = False
+                # without an answer it may be a member all the same
+                is_lost = isinstance(error, BrokerConnectionError)
+                self._joins = may_be_in or (self.epoch == JOIN and is_lost)
                 await self._changed.wait(self._on_failure(error))
                 continue
-            self._failures = 0
+            self._failures, self._joins = 0, False
             self._on_heartbeat(response)
             if not self._tells_topics:
                 await self._changed.wait(self._pause_ms)

@@ -934,8 +934,8 @@ def test_a_topic_that_may_not_be_seen_is_told_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("error", "sent"),
-    [(None, [0, -1]), (KafkaError(15), [0])],
-    ids=["not answered yet", "a refusal"],
+    [(None, [0, -1]), (KafkaError(15), [0]), (BrokerConnectionError("localhost", "lost"), [0, -1])],
+    ids=["not answered yet", "a refusal", "the answer was lost"],
 )
 def test_a_member_leaves_that_may_have_joined(error: KohortError | None, sent: list[int]) -> None:
     epochs: list[int] = []
