@@ -61,7 +61,7 @@ help:
 	@echo "make bench-cluster  three brokers, one of them killed, beside three of Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-cluster-growth  three brokers with 100, 1,000 and 10,000 topics: start, a lost broker, ZooKeeper away (Java), about 30 minutes"
 	@echo "make bench-cut-links  how long each cut link between brokers silences writes, beside Apache Kafka (Linux, root, Java), about 20 minutes"
-	@echo "make bench-sizing  what a connection, a member, a group, a partition cost, and storms, about 15 minutes"
+	@echo "make bench-sizing  what a connection, a member, a group, a partition cost, and storms, about 10 minutes; a million groups: BENCH_ARGS=--large"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 25 minutes"
 	@echo "make dist        sdist and wheel into dist/; scripts/smoke-test installs one and tries it"
 	@echo "make release-check  a dry run of a release: builds, installs on each Python found, and lists what is missing"
