@@ -1,20 +1,34 @@
 # cython: language_level=3, wraparound=False, cdivision=True, initializedcheck=False
-"""Plain commits of a batch, in C: ``_encoded._take_plain_commits``.
+"""Plain commits in C: those of a batch (``_encoded._take_plain_commits``), and those to write
+(``records.encode_all``).
 
 The bytes come from a file. Each is looked at only after a check that it is there, and whatever is not exactly
-a plain commit is left to the careful reader. Layouts: ``protocol/records.py``, ``records.py`` and ``_encoded.py``.
+a plain commit is left to the careful reader, or writer. Layouts: ``protocol/records.py``, ``records.py`` and
+``_encoded.py``.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport (
+    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+)
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
-from libc.stdint cimport uint8_t
-from libc.string cimport memcmp
+from cpython.tuple cimport PyTuple_Check
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+cdef extern from "Python.h":
+    # these raise, but only for what is neither an int nor a str
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef enum:
     VALUE_SIZE = 24  # of a value of version 3 without metadata
     VALUE_WITH_ID_SIZE = 42  # of one of version 4 with a topic id
     LONGEST = 0x3FFF  # record whose length is a varint of at most two bytes
+    COMMIT_FIELDS = 9
+    ID_SIZE = 16
+    LONGEST_NAME = 0x7FFF
 
 
 cdef inline const uint8_t *behind_varint(const uint8_t *at, const uint8_t *end) noexcept:
@@ -129,3 +143,87 @@ def take_commits(bytes data not None, Py_ssize_t position, dict by_group not Non
         record = end
         taken += 1
     return record - begin, taken
+
+
+cdef inline bint has_number(object number, int64_t least, int64_t most, int64_t *found) noexcept:
+    cdef int overflow = 0
+    if not PyLong_CheckExact(number):
+        return False
+    found[0] = PyLong_AsLongLongAndOverflow(number, &overflow)
+    return not overflow and least <= found[0] <= most
+
+
+cdef inline uint8_t *put(uint8_t *at, uint64_t number, int size) noexcept:
+    """Write an integer of ``size`` bytes, the highest first."""
+    cdef int i
+    for i in range(size):
+        at[i] = <uint8_t>(number >> 8 * (size - 1 - i))
+    return at + size
+
+
+cdef inline uint8_t *put_text(uint8_t *at, const char *text, Py_ssize_t size) noexcept:
+    at = put(at, size, 2)
+    memcpy(at, text, size)
+    return at + size
+
+
+cdef tuple encode_plain(tuple commit):
+    """Key and value of a commit without metadata and expiry; None where it is another, or no record has room."""
+    cdef const char *group
+    cdef const char *topic
+    cdef Py_ssize_t group_size = 0, topic_size = 0
+    cdef int64_t partition = 0, offset = 0, epoch = 0, committed_ms = 0, expires_ms = 0
+    cdef bint has_id
+    cdef uint8_t *at
+    if len(commit) != COMMIT_FIELDS or type(commit[0]) is not str or type(commit[1]) is not str:
+        return None
+    # not those with lone surrogates, which have no UTF-8
+    if not commit[0].isascii() or not commit[1].isascii() or type(commit[5]) is not str or commit[5]:
+        return None
+    if (
+        not has_number(commit[2], INT32_MIN, INT32_MAX, &partition)
+        or not has_number(commit[3], INT64_MIN, INT64_MAX, &offset)
+        or not has_number(commit[4], INT32_MIN, INT32_MAX, &epoch)
+        or not has_number(commit[6], INT64_MIN, INT64_MAX, &committed_ms)
+        or not has_number(commit[7], -1, -1, &expires_ms)
+    ):
+        return None
+    topic_id = commit[8]
+    if not PyBytes_CheckExact(topic_id):
+        return None
+    has_id = PyBytes_GET_SIZE(topic_id) > 0
+    if has_id and PyBytes_GET_SIZE(topic_id) != ID_SIZE:
+        return None
+    group = PyUnicode_AsUTF8AndSize(commit[0], &group_size)
+    topic = PyUnicode_AsUTF8AndSize(commit[1], &topic_size)
+    if group_size > LONGEST_NAME or topic_size > LONGEST_NAME:
+        return None
+    key = PyBytes_FromStringAndSize(NULL, 10 + group_size + topic_size)
+    at = put(<uint8_t *>PyBytes_AS_STRING(key), 1, 2)
+    at = put_text(put_text(at, group, group_size), topic, topic_size)
+    put(at, <uint64_t>partition, 4)
+    value = PyBytes_FromStringAndSize(NULL, VALUE_WITH_ID_SIZE if has_id else VALUE_SIZE)
+    at = put(<uint8_t *>PyBytes_AS_STRING(value), 4 if has_id else 3, 2)
+    at = put(put(at, <uint64_t>offset, 8), <uint64_t>epoch, 4)
+    # no metadata: a compact length, or one of 2 bytes
+    at = put(put(at, 1, 1) if has_id else put(at, 0, 2), <uint64_t>committed_ms, 8)
+    if has_id:
+        at = put(at, 0x010010, 3)  # one tagged field: 0, of 16 bytes
+        memcpy(at, PyBytes_AS_STRING(topic_id), ID_SIZE)
+    return key, value
+
+
+def encode_commits(records, type plain not None, encode):
+    """``records.encode_all``. Plain commits are of this type; ``encode`` is for each other record."""
+    cdef list pairs = []
+    cdef Py_ssize_t size = 0
+    cdef tuple pair
+    for record in records:
+        pair = None
+        if type(record) is plain and PyTuple_Check(record):
+            pair = encode_plain(<tuple>record)
+        if pair is None:
+            pair = encode(record)
+        pairs.append(pair)
+        size += len(pair[0]) + (0 if pair[1] is None else len(pair[1]))
+    return pairs, size

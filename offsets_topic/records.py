@@ -46,12 +46,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from ..protocol import KohortError, MalformedMessageError, WireReader
+from ..protocol import KohortError, MalformedMessageError, WireReader, has_native
 from ..protocol.messages.wire import varint
 from .consumer_groups import CONSUMER_GROUP_RECORDS
 from .group_records import GroupRecord, RecordFormats
 from .group_values import key_string, read_version
 from .share_groups import SHARE_GROUP_RECORDS
+
+NATIVE = has_native("offsets_topic", "encode_commits")
+if NATIVE:
+    from ._native import encode_commits
 
 #: The records of each type of groups that has its own.
 _FORMATS: Final[tuple[RecordFormats, ...]] = (CONSUMER_GROUP_RECORDS, SHARE_GROUP_RECORDS)
@@ -170,27 +174,25 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
-    """Encode records; returns keys and values, and their total size in bytes. Raises as ``encode`` does."""
-    pairs: list[tuple[bytes, bytes | None]] = []
-    size = 0
-    for record in records:
-        if type(record) is OffsetCommitted and not record.metadata and record.expire_timestamp_ms == NONE:
-            # fast path: nearly every record is a commit without metadata
-            group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _, topic_id = record
-            key = offset_key(group, topic, partition)
-            if topic_id:
-                value = BARE_OFFSET_V4.pack(
-                    4, offset, leader_epoch, 1, commit_timestamp_ms, 1, 0, 16, topic_id
-                )
-            else:
-                value = _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)
-            pairs.append((key, value))
-            size += len(key) + len(value)
-        else:
-            pair = encode(record)
-            pairs.append(pair)
-            size += len(pair[0]) + len(pair[1] or b"")
-    return pairs, size
+    """Encode records; returns keys and values, and their total size in bytes. Raises as ``encode`` does.
+
+    This Python is the specification; compiled, ``_native.pyx`` does the same with plain commits.
+    """
+    if NATIVE:
+        return encode_commits(records, OffsetCommitted, _encode_quickly)
+    pairs = [_encode_quickly(record) for record in records]
+    return pairs, sum(len(key) + len(value or b"") for key, value in pairs)
+
+
+def _encode_quickly(record: Record) -> tuple[bytes, bytes | None]:
+    """As ``encode``; nearly every record is a commit without metadata."""
+    if type(record) is not OffsetCommitted or record.metadata or record.expire_timestamp_ms != NONE:
+        return encode(record)
+    group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _, topic_id = record
+    key = offset_key(group, topic, partition)
+    if topic_id:
+        return key, BARE_OFFSET_V4.pack(4, offset, leader_epoch, 1, commit_timestamp_ms, 1, 0, 16, topic_id)
+    return key, _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)
 
 
 @lru_cache(maxsize=16_384)

@@ -22,7 +22,8 @@ offset  type    field              meaning
 57      int32   record_count       of those that are in the batch
 ======  ======  =================  ========================================================================
 
-The records follow from byte 61 on (``records.py``), compressed together.
+The records follow from byte 61 on (``records.py``), compressed together. ``_native.pyx`` joins those of a
+coordinator's batch as ``_join_records`` does.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from ._errors import CorruptBatchError
+from ._native_parts import has_native
+
+NATIVE = has_native("protocol", "join_records")
+if NATIVE:
+    from ._native import join_records
 
 #: The fields of a BatchHeader.
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -232,28 +238,9 @@ def build_batch(
 ) -> bytearray:
     """Return an uncompressed batch of records, at least one, all with the timestamp ``timestamp_ms``."""
     assert records, "a batch needs a record"
-    parts = [bytes(BATCH_OVERHEAD)]
-    varints = _VARINTS
-    for delta, record in enumerate(records):
-        key, value = record[0], record[1]
-        try:
-            sizes = varints[delta], varints[len(key)], varints[len(value)]  # type: ignore[arg-type]
-        except (IndexError, TypeError):
-            sizes = _pack_varint(delta), _size_of(key), _size_of(value)
-        body = b"".join(
-            (
-                b"\x00\x00",  # attributes, timestamp delta
-                sizes[0],
-                sizes[1],
-                key or b"",
-                sizes[2],
-                value or b"",
-                _pack_headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
-            )
-        )
-        size = len(body)
-        parts += (varints[size] if size < _SMALL else _pack_varint(size), body)
-    out = bytearray().join(parts)
+    out = join_records(records, BATCH_OVERHEAD) if NATIVE else None
+    if out is None:
+        out = _join_records(records)
     attributes = (BATCH_TRANSACTIONAL if transactional else 0) | (BATCH_CONTROL if control else 0)
     BATCH_HEADER.pack_into(
         out,
@@ -275,6 +262,32 @@ def build_batch(
     with memoryview(out) as view:
         _CRC.pack_into(out, _CRC_AT, crc32c_function()(view[_ATTRIBUTES_AT:]))
     return out
+
+
+def _join_records(records: Sequence[RecordToWrite]) -> bytearray:
+    """Room for the header of a batch, and its encoded records."""
+    parts = [bytes(BATCH_OVERHEAD)]
+    varints = _VARINTS
+    for delta, record in enumerate(records):
+        key, value = record[0], record[1]
+        try:
+            sizes = varints[delta], varints[len(key)], varints[len(value)]  # type: ignore[arg-type]
+        except (IndexError, TypeError):
+            sizes = _pack_varint(delta), _size_of(key), _size_of(value)
+        body = b"".join(
+            (
+                b"\x00\x00",  # attributes, timestamp delta
+                sizes[0],
+                sizes[1],
+                key or b"",
+                sizes[2],
+                value or b"",
+                _pack_headers(record[2]) if len(record) == 3 and record[2] else b"\x00",
+            )
+        )
+        size = len(body)
+        parts += (varints[size] if size < _SMALL else _pack_varint(size), body)
+    return bytearray().join(parts)
 
 
 def stamp_built(batch: bytearray, *, base_offset: int, leader_epoch: int) -> BatchHeader:

@@ -1,10 +1,12 @@
 from array import array
 from collections.abc import Sequence
 
-from ._batch import Headers
+from ._batch import Headers, RecordToWrite
 from .records import Buffer
 from .rows import RowColumns
 
+def read_numbers(data: bytes, start: int, fixed: bytes, places: bytes) -> tuple[int, ...] | None: ...
+def join_records(records: Sequence[RecordToWrite], room: int) -> bytearray | None: ...
 def check_records(
     data: bytes, position: int, number: int, most: int
 ) -> tuple[int, int, int, int, bool, bool]: ...

@@ -1,25 +1,33 @@
 # cython: language_level=3, wraparound=False, cdivision=True, initializedcheck=False
-"""The records of a whole batch in C: what ``records`` and ``log._record_walk`` find in them one by one, and
-what ``rows`` makes of the rows of a table.
+"""The records of a whole batch in C: what ``records`` and ``log._record_walk`` find in them one by one, what
+``_batch`` writes of them, and what ``rows`` makes of the rows of a table; and ``_layout``'s look at a commit.
 
 The bytes come from outside. Each is looked at only after a check that it is there. What is wrong with records that
 are not whole is for Python to find out, and times that add up to more than 64 bits are left to it. Layouts: ``records.py`` and ``rows.py``.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE, PyByteArray_Resize
+)
+from cpython.bytes cimport (
+    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+)
 from cpython.long cimport PyLong_FromLongLong
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 cdef enum:
     RECORD_NUMBERS = 8
     HEADER_NUMBERS = 4
     LEAST_SIZE = 7  # of a record: seven fields of one byte
     LEAST_HEADER = 2
+    LARGE = 1 << 30  # what is longer is left to Python
+    NUMBERS_SIZE = 12  # of an offset and a leader epoch
     # bits before the last byte of a number of 32 and of 64 bits
     INT = 28
     LONG = 63
@@ -693,3 +701,108 @@ cdef inline uint32_t crc32(uint32_t check, const uint8_t *data, int64_t size) no
         data += 1
         size -= 1
     return ~check
+
+
+# a batch of a coordinator: ``_batch``
+
+
+cdef inline bint field_of(object field, const uint8_t **content, int64_t *size) noexcept:
+    """Whether a key or value is bytes, or null (-1)."""
+    if field is None:
+        size[0] = -1
+        return True
+    if not PyBytes_CheckExact(field) or PyBytes_GET_SIZE(field) > LARGE:
+        return False
+    content[0] = <const uint8_t *>PyBytes_AS_STRING(field)
+    size[0] = PyBytes_GET_SIZE(field)
+    return True
+
+
+cdef inline int64_t body_size(int64_t delta, int64_t key_size, int64_t value_size) noexcept:
+    """Bytes of a record without headers behind its length."""
+    return 3 + varint_size(delta) + put_size(key_size) + put_size(value_size)
+
+
+def join_records(records, Py_ssize_t room):
+    """``_batch._join_records`` with ``room`` bytes in front, for records that are keys and values in bytes; None
+    where that must find out what they are.
+    """
+    cdef const uint8_t *key = NULL
+    cdef const uint8_t *value = NULL
+    cdef int64_t key_size = 0, value_size = 0, total = room, body
+    cdef Py_ssize_t delta, count
+    cdef tuple pairs, pair
+    cdef uint8_t *at
+    if type(records) is not tuple and type(records) is not list or room < 0:
+        return None
+    # a tuple: nobody changes it between the two looks at it
+    pairs = tuple(records)
+    count = len(pairs)
+    for delta in range(count):
+        record = pairs[delta]
+        if type(record) is not tuple:
+            return None
+        pair = <tuple>record
+        if len(pair) != 2 or not field_of(pair[0], &key, &key_size) or not field_of(pair[1], &value, &value_size):
+            return None
+        body = body_size(delta, key_size, value_size)
+        total += varint_size(body) + body
+    if total > LARGE:
+        return None
+    out = PyByteArray_FromStringAndSize(NULL, total)
+    at = <uint8_t *>PyByteArray_AS_STRING(out)
+    memset(at, 0, room)
+    at += room
+    for delta in range(count):
+        pair = <tuple>pairs[delta]
+        field_of(pair[0], &key, &key_size)
+        field_of(pair[1], &value, &value_size)
+        at = put_number(at, body_size(delta, key_size, value_size))
+        at[0] = at[1] = 0  # attributes, timestamp delta
+        at = put_number(at + 2, delta)
+        at = put_field(at, key, key_size)
+        at = put_field(at, value, value_size)
+        at[0] = 0  # headers
+        at += 1
+    return out
+
+
+# a commit that comes again: ``_layout``
+
+
+cdef inline uint64_t big_endian(const uint8_t *at, int size) noexcept:
+    cdef uint64_t found = 0
+    cdef int i
+    for i in range(size):
+        found = found << 8 | at[i]
+    return found
+
+
+def read_numbers(bytes data not None, Py_ssize_t start, bytes fixed not None, bytes places not None):
+    """``CommitLayout.numbers`` of the bytes from ``start`` on. ``fixed`` is such a body, in which the numbers are at
+    ``places``, in ascending order.
+    """
+    cdef Py_ssize_t size = len(fixed), count = len(places) // <Py_ssize_t>sizeof(int32_t), i, behind = 0
+    cdef const uint8_t *known = <const uint8_t *>PyBytes_AS_STRING(fixed)
+    cdef const uint8_t *body
+    cdef const int32_t *place = <const int32_t *>PyBytes_AS_STRING(places)
+    if not 0 <= start <= len(data) or len(data) - start != size:
+        return None
+    body = <const uint8_t *>PyBytes_AS_STRING(data) + start
+    for i in range(count):
+        if not behind <= place[i] <= size - NUMBERS_SIZE:
+            raise IndexError("numbers outside of the body")
+        if memcmp(body + behind, known + behind, place[i] - behind):
+            return None
+        behind = place[i] + NUMBERS_SIZE
+    if memcmp(body + behind, known + behind, size - behind):
+        return None
+    numbers = PyTuple_New(2 * count)
+    for i in range(count):
+        number = PyLong_FromLongLong(<int64_t>big_endian(body + place[i], 8))
+        Py_INCREF(number)
+        PyTuple_SET_ITEM(numbers, 2 * i, number)
+        number = PyLong_FromLongLong(<int32_t>big_endian(body + place[i] + 8, 4))
+        Py_INCREF(number)
+        PyTuple_SET_ITEM(numbers, 2 * i + 1, number)
+    return numbers

@@ -16,15 +16,18 @@ PURE: Final = "KOHORT_PURE"
 _ROOMS: Final = ("assignors", "offsets_topic", "protocol")
 
 
-def has_native(room: str) -> bool:
-    """Return whether the compiled part of ``room`` is to be used: asked once, where the room is imported."""
+def has_native(room: str, *names: str) -> bool:
+    """Return whether the compiled part of ``room`` is to be used: asked once, where the room is imported.
+
+    ``names`` are what is needed of it: one that was compiled before it had them is not used for that.
+    """
     if os.environ.get(PURE):
         return False
     try:
-        import_module(f"kohort.{room}._native")
+        part = import_module(f"kohort.{room}._native")
     except ImportError:
         return False
-    return True
+    return all(hasattr(part, name) for name in names)
 
 
 def implementation() -> str:

@@ -73,13 +73,13 @@ class KnownCommits:
 
         If it repeats the known commit, return it resolved, and the known one. Raises ProtocolError.
         """
-        data, known = frame[at:], self.known
+        known = self.known
         if known is not None and known.codec is codec and known.topics is topics:
-            numbers = known.numbers(data)
+            numbers = known.numbers(frame, at)
             if numbers is not None:
                 return known.request.again(numbers), known
         body: OffsetCommitRequest = codec.request(frame, at)
-        return self._learn(codec, data, body, topics, coordinator) or body, None
+        return self._learn(codec, frame[at:], body, topics, coordinator) or body, None
 
     def _learn(
         self,

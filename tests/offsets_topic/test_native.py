@@ -13,13 +13,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.offsets_topic import Commits, Known, OtherRecord, Record, _encoded, encode
+from kohort.offsets_topic import (
+    Commits,
+    GroupDeleted,
+    Known,
+    OffsetCommitted,
+    OffsetDeleted,
+    OtherRecord,
+    Record,
+    _encoded,
+    encode,
+    encode_all,
+    records,
+)
 from kohort.offsets_topic._encoded import load_commits
 from kohort.protocol import CorruptBatchError
 from tests.fuzzing import inputs
 from tests.leaks import require_no_leak
 from tests.native_parts import needs_native
-from tests.offsets_topic.test_encoded import RUNS, commit, payload
+from tests.offsets_topic.test_encoded import RUNS, TIME_MS, commit, payload
 
 pytestmark = needs_native("offsets_topic")
 
@@ -100,3 +112,57 @@ def test_no_memory_stays_behind() -> None:
         loaded(data[:-30], 101)
 
     require_no_leak(work, [*known.values(), data], 300)
+
+
+#: Mostly what is written, and sometimes what has no room in a record.
+NUMBERS = st.integers(-2, 2**31 - 1) | st.integers(-(2**65), 2**65) | st.booleans() | st.none()
+NAMES = st.text(max_size=5) | st.sampled_from(["g" * 32_767, "g" * 32_768, "\ud800", None])
+PLAIN = st.builds(
+    OffsetCommitted,
+    st.sampled_from(["g", "group"]),
+    st.sampled_from(["t", "topic"]),
+    st.integers(0, 200),
+    st.integers(-1, 2**63 - 1),
+    st.integers(-1, 2**31 - 1),
+    st.just(""),
+    st.integers(0, 2**45),
+    st.just(-1),
+    st.just(b"") | st.binary(min_size=16, max_size=16),
+)
+ODD: Any = st.builds(
+    OffsetCommitted,
+    NAMES,
+    NAMES,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    NAMES,
+    NUMBERS,
+    st.just(-1) | NUMBERS,
+    st.binary(),
+)
+OTHERS = st.builds(OffsetDeleted, st.just("g"), st.text(max_size=5), st.integers(0, 9))
+
+
+def written(given_records: list[Any]) -> object:
+    try:
+        return encode_all(given_records)
+    except Exception as error:
+        return type(error)
+
+
+@given(st.lists(PLAIN | OTHERS | st.just(GroupDeleted("g")), max_size=12) | st.lists(PLAIN | ODD, max_size=3))
+def test_what_is_written_is_what_python_writes(given_records: list[Any]) -> None:
+    with patch.object(records, "NATIVE", False):
+        expected = written(given_records)
+    assert written(given_records) == expected
+
+
+def test_a_commit_of_another_shape_is_left_to_python() -> None:
+    short: Any = tuple.__new__(OffsetCommitted, ("g", "t", 1))
+    whole = OffsetCommitted("g", "t", 1, 2, 3, "", TIME_MS, -1, b"i" * 16)
+    with patch.object(records, "NATIVE", False):
+        expected = written([short])
+    assert written([short]) == expected
+    given_records: list[Any] = [whole, whole._replace(metadata="note"), GroupDeleted("g")]
+    require_no_leak(lambda: encode_all(given_records), [*given_records, whole.topic_id], 300)

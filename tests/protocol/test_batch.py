@@ -1,8 +1,12 @@
-"""Record batch headers: golden bytes, checksums, and what a broker stamps."""
+"""Record batch headers: golden bytes, checksums, and what a broker stamps.
+
+Covers: protocol/_native.pyx.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -13,6 +17,7 @@ from kohort.protocol import (
     BATCH_OVERHEAD,
     Codec,
     CorruptBatchError,
+    _batch,
     build_batch,
     iter_batches,
     parse_batch_header,
@@ -22,6 +27,8 @@ from kohort.protocol import (
     verify_batch,
     write_varint,
 )
+from tests.leaks import require_no_leak
+from tests.native_parts import needs_native
 
 #: First batch header of a partition written by Apache Kafka 4.3.1.
 APACHE_KAFKA_HEADER = bytes.fromhex(
@@ -39,6 +46,47 @@ def as_library_reads(batch: bytes | bytearray) -> list[Any]:
         assert read.validate_crc()
         records += list(read)
     return records
+
+
+def built(records: Any) -> bytearray | type[Exception]:
+    try:
+        return build_batch(records, timestamp_ms=7)
+    except (TypeError, ValueError, IndexError) as error:
+        return type(error)
+
+
+#: Keys and values of all lengths that varints have, and what no record can have.
+FIELDS = NULLABLE | st.sampled_from([63, 64, 1_000, 8_191, 8_192, 70_000]).map(bytes)
+STRANGE = st.sampled_from(["text", bytearray(b"k"), memoryview(b"k"), 3])
+
+
+@needs_native("protocol")
+@given(
+    st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=70)
+    | st.lists(
+        st.tuples(FIELDS, FIELDS)
+        | st.tuples(FIELDS, FIELDS, HEADERS)
+        | st.tuples(FIELDS | STRANGE, STRANGE)
+        | st.lists(FIELDS, max_size=3),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_records_are_joined_as_python_joins_them(records: list[Any]) -> None:
+    with patch.object(_batch, "NATIVE", False):
+        expected = built(records)
+    assert built(records) == built(tuple(records)) == expected
+
+
+@needs_native("protocol")
+def test_what_cannot_be_joined_in_c_is_left_to_python() -> None:
+    from kohort.protocol._native import join_records
+
+    strange: Any = range(3)
+    assert join_records(strange, 0) is None
+    assert join_records([(b"k", b"v")], -1) is None
+    pairs = [(b"key", b"value"), (b"key", None)]
+    require_no_leak(lambda: (join_records(pairs, 61), join_records([*pairs, strange], 61)), pairs[0], 300)
 
 
 def test_apache_kafkas_header_is_read() -> None:

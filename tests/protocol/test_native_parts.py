@@ -18,6 +18,8 @@ def test_every_compiled_part_is_known() -> None:
 
 def test_a_part_that_is_missing_is_done_without() -> None:
     assert not has_native("statemachine")
+    # and one that was compiled before it had what is asked for
+    assert not has_native("protocol", "what_it_has_not_yet")
 
 
 @pytest.mark.parametrize(
