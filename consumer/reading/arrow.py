@@ -22,7 +22,7 @@ from ...protocol import (
     MAX_DECOMPRESSED_BYTES,
     CorruptBatchError,
     TopicPartition,
-    parse_batch_header,
+    batch_extent,
 )
 from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, locate_headers, locate_records
@@ -108,11 +108,11 @@ def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
     """The offset after the last whole batch, or ``otherwise`` if there is none. Reads the headers only."""
     behind, position = otherwise, 0
     while len(records) - position >= BATCH_OVERHEAD:
-        header = parse_batch_header(records, position)
-        position += header.size
+        size, after, _ = batch_extent(records, position)
+        position += size
         if position > len(records):  # incomplete, because of the limits of a Fetch
             break
-        behind = header.next_offset
+        behind = after
     return behind
 
 

@@ -20,6 +20,7 @@ from ...protocol import (
     BatchHeader,
     CorruptBatchError,
     TopicPartition,
+    batch_extent,
     crc32c_function,
     decompress,
     parse_batch_header,
@@ -127,7 +128,8 @@ class ChunkReader:
         """
         run: list[FetchedBatch] = []
         records = size = 0
-        while records < most and size < RUN_BYTES and (self.size or self.damage):
+        # small batches come by the thousand: nothing here is asked twice
+        while records < most and size < RUN_BYTES and (self._position < len(self._data) or self.damage):
             try:
                 header = self._next_header()
                 if header is None and self.damage is not None:
@@ -145,41 +147,46 @@ class ChunkReader:
                 records += header.record_count
                 size += len(batch.payload)
             self._position += header.size
-            self.next_offset = max(self.next_offset, header.next_offset)
+            if (after := header.next_offset) > self.next_offset:
+                self.next_offset = after
             self.leader_epoch = header.leader_epoch
         return run
 
     def _next_header(self) -> BatchHeader | None:
-        if self.size < BATCH_OVERHEAD:
+        left = len(self._data) - self._position
+        if left < BATCH_OVERHEAD:
             return None
         header = parse_batch_header(self._data, self._position)
-        return header if header.size <= self.size else None
+        return header if header.size <= left else None
 
     def _find_batch(self, header: BatchHeader) -> FetchedBatch | None:
         """The batch at this position, decompressed; None if nothing of it is to be delivered."""
         if self.check_crcs:
             verify_batch(self._data, header, self._position)
-        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
+        last_offset = header.last_offset
+        while self._aborted and self._aborted[-1].first_offset <= last_offset:
             self._aborting.add(self._aborted.pop().producer_id)
         if header.control:
             # compaction removes the marker, but keeps the batch as long as its producer may return
             if header.record_count and self._is_abort(self._unpack_batch(header)):
                 self._aborting.discard(header.producer_id)
             return None
-        aborted = header.transactional and header.producer_id in self._aborting
-        if aborted or header.last_offset < self.next_offset or not header.record_count:
+        aborted = self._aborting and header.transactional and header.producer_id in self._aborting
+        if aborted or last_offset < self.next_offset or not header.record_count:
             return None
         return self._unpack_batch(header)
 
     def _unpack_batch(self, header: BatchHeader) -> FetchedBatch:
         if header.record_count < 0:
             raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
-        raw = self._data[self._position : self._position + header.size]
-        try:
-            payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self.max_batch_bytes)
-        except Exception as error:
-            raise self._unreadable_error(header, self._position, error) from error
-        return FetchedBatch(header, payload, self._position, self.next_offset)
+        position = self._position
+        payload: bytes | memoryview = self._data[position + BATCH_OVERHEAD : position + header.size]
+        if codec := header.codec:
+            try:
+                payload = decompress(codec, payload, self.max_batch_bytes)
+            except Exception as error:
+                raise self._unreadable_error(header, position, error) from error
+        return FetchedBatch(header, payload, position, self.next_offset)
 
     def _rows_of(self, run: list[FetchedBatch]) -> Rows:
         start = run[0].next_offset
@@ -239,15 +246,16 @@ def end_of_run(
     damage: CorruptBatchError | None = None
     while len(data) - position >= BATCH_OVERHEAD:
         try:
-            header = parse_batch_header(data, position)
+            size, after, epoch = batch_extent(data, position)
         except CorruptBatchError as error:
             damage = error
             break
-        if position + header.size > len(data):
+        if position + size > len(data):
             break
-        position += header.size
-        offset = max(offset, header.next_offset)
-        leader_epoch = header.leader_epoch
+        position += size
+        if after > offset:
+            offset = after
+        leader_epoch = epoch
     if not position and damage is None:
         old = len(data) > _MAGIC_AT and data[_MAGIC_AT] < _MAGIC
         damage = CorruptBatchError(

@@ -5,6 +5,8 @@ Covers: protocol/_native.pyx.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +20,7 @@ from kohort.protocol import (
     Codec,
     CorruptBatchError,
     _batch,
+    batch_extent,
     build_batch,
     iter_batches,
     parse_batch_header,
@@ -183,6 +186,32 @@ def test_runs_of_batches_are_walked_with_positions() -> None:
     second = build_batch([(b"b", None, [])], timestamp_ms=1, base_offset=1)
     walked = [(position, header.base_offset) for position, header in iter_batches(first + second)]
     assert walked == [(0, 0), (len(first), 1)]
+
+
+HEADER_FIELDS = st.tuples(
+    *[st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1) | st.integers(40, 60)],
+    *[st.integers(-1, 2**31 - 1), st.just(2) | st.integers(-128, 127)],
+    *[st.integers(0, 2**32 - 1), st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1)],
+)
+
+
+@given(HEADER_FIELDS, st.binary(min_size=30, max_size=40), st.integers(0, 3))
+def test_the_extent_of_a_batch_is_what_its_header_says(
+    fields: tuple[int, ...], rest: bytes, before: int
+) -> None:
+    data = bytes(before) + struct.pack(">qiibIhi", *fields) + rest
+
+    def outcome(of: Callable[[bytes, int], object]) -> object:
+        try:
+            return of(data, before)
+        except CorruptBatchError as error:
+            return str(error)
+
+    def parsed(data: bytes, position: int) -> object:
+        header = parse_batch_header(data, position)
+        return header.size, header.next_offset, header.leader_epoch
+
+    assert outcome(batch_extent) == outcome(parsed)
 
 
 @pytest.mark.parametrize(
