@@ -6,7 +6,7 @@ Everything in these objects may be lost with the process; what must not be lost 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeAlias
 
 from ...offsets_topic import GroupDeleted, GroupStored, Record, StoredMember
@@ -28,6 +28,8 @@ RETURN: Final = "return"
 
 # plain values: reaching an enum's members costs more than a comparison
 _NONE: Final = ErrorCode.NONE
+_EMPTY: Final = GroupState.EMPTY
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 
 # makes a named tuple in half the time of calling its class
@@ -90,7 +92,7 @@ class RebalanceTrace:
         """The first cause, with the texts of all."""
         if len(self.causes) == 1:
             return self.causes[0]
-        return replace(self.causes[0], text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
+        return self.causes[0]._replace(text="; ".join(dict.fromkeys(cause.text for cause in self.causes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ class ClassicGroup:
     @property
     def is_initial(self) -> bool:
         """True while it collects its first members after having had none."""
-        return self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
+        return self.state is _PREPARING and self.previous_state is _EMPTY
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -298,7 +300,7 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return whether a member with these protocols may join: all share its type and a protocol."""
-        if self.state is GroupState.EMPTY:
+        if self.state is _EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
             return False
@@ -358,6 +360,8 @@ class ClassicGroup:
         """
         everyone = len(self.members)
         candidates = {name for name, count in self.protocol_support.items() if count == everyone}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes = dict.fromkeys(candidates, 0)
         for member in self.members.values():
             choice = next((name for name, _ in member.protocols if name in candidates), None)

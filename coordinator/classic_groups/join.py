@@ -39,8 +39,10 @@ from .members import (
 from .rebalance import join_response, maybe_complete_join, prepare_rebalance, rebalance_or_complete
 from .static import replace_static_member
 
-# a plain value: reaching an enum's members costs more than a comparison
+# plain values: reaching an enum's members costs more than a comparison
+_EMPTY: Final = GroupState.EMPTY
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
+_NONE: Final = ErrorCode.NONE
 
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
@@ -105,7 +107,7 @@ def join_error(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
     if len(body.protocols) > most or size > most_bytes:
         text = f"{len(body.protocols)} protocols with {size} bytes of metadata are too many"
         return ErrorCode.INVALID_REQUEST, text
-    return ErrorCode.NONE, ""
+    return _NONE, ""
 
 
 def _refuse_join(shard: GroupShard, request: Request, error: int, why: str) -> None:
@@ -151,7 +153,7 @@ def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
     if group.state is _PREPARING:
         return group.awaiting_join_count < limit or (member is not None and member.parked_join is not None)
-    return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
+    return group.state is _EMPTY or member is not None or len(group.members) < limit
 
 
 def _is_too_large(group: ClassicGroup, request: Request, most_bytes: int) -> bool:

@@ -22,7 +22,7 @@ _MAX_NAMES = 3
 
 def requested_protocols(request: Request) -> Protocols:
     """Return the protocols of a JoinGroup with their metadata."""
-    return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
+    return tuple([(protocol.name, protocol.metadata or b"") for protocol in request.body.protocols])
 
 
 def requested_rebalance_timeout_ms(request: Request) -> int:

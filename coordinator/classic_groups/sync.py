@@ -9,17 +9,22 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...protocol import ErrorCode
-from ...protocol.messages.sync_group import SyncGroupRequestAssignment, SyncGroupResponse
+from ...protocol.messages.sync_group import SyncGroupRequestAssignment
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups.groups import CONSUMER, GroupShard
 from .group import SYNC, ClassicGroup, find_classic, live_classic
 from .members import park_sync, refuse_sender, restart_session
-from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment
+from .rebalance import EMPTY_ASSIGNMENT, fail_assignment, set_assignment, sync_response
 
 #: From this version on the request names the protocol that the sender takes for the group's.
 PROTOCOL_VERSION: Final = 5
+
+# plain values: reaching an enum's members costs more than a comparison
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+_STABLE: Final = GroupState.STABLE
+_NONE: Final = ErrorCode.NONE
 
 #: Errors that say that the sender is not a member, or not in this generation.
 _FENCED: Final = frozenset(
@@ -44,11 +49,10 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
         shard.timers.cancel((SYNC, group.group_id))
-    if group.state is GroupState.STABLE:
+    if group.state is _STABLE:
         # its session restarts with this response
         restart_session(shard, group, member, now_ms)
-        reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
-        shard.reply(request, reply)
+        shard.reply(request, sync_response(group, member))
         return
     park_sync(shard, member, request)
     if member.member_id == group.leader_id and group.staged_generation != group.generation:
@@ -74,9 +78,9 @@ def _sync_error(group: ClassicGroup | None, request: Request) -> ErrorCode:
         group.protocol_name,
     ):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is _PREPARING:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return _NONE
 
 
 def _store_assignment(

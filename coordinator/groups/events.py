@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -39,8 +39,7 @@ _MAX_CAUSES: Final = 5
 _text_fields: dict[str, tuple[tuple[str, ...], attrgetter[object]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """Why something happens: the text, the kind, and the member concerned ("" for none)."""
 
     text: str
@@ -84,7 +83,7 @@ class OpenRebalance:
 
     def whole_cause(self) -> Cause:
         """Return the first cause, with the texts of all."""
-        return replace(self.causes[0], text="; ".join(dict.fromkeys(each.text for each in self.causes)))
+        return self.causes[0]._replace(text="; ".join(dict.fromkeys(each.text for each in self.causes)))
 
 
 class Move(NamedTuple):
@@ -336,7 +335,10 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
 def shorten_texts(event: GroupEvent) -> None:
     """Cut long texts of an event: clients supply them, and events are kept, logged and sent."""
     names, texts_of = _text_names(event)
-    for name, text in zip(names, texts_of(event), strict=True):
+    texts = texts_of(event)
+    if len("".join(filter(None, texts))) <= MAX_TEXT:
+        return  # nearly always: none of them is longer than all together
+    for name, text in zip(names, texts, strict=True):
         if text and len(text) > MAX_TEXT:
             setattr(event, name, _cut_text(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
 
@@ -344,7 +346,10 @@ def shorten_texts(event: GroupEvent) -> None:
 def text_bytes(event: GroupEvent) -> int:
     """Bytes that its texts take in memory, without the group id, which the group shares."""
     _, texts_of = _text_names(event)
-    return sum(map(size_of, filter(None, texts_of(event))))
+    texts = texts_of(event)
+    together = "".join(filter(None, texts))
+    # nearly always ASCII: one look at all of them
+    return len(together) if together.isascii() else sum(map(size_of, filter(None, texts)))
 
 
 def size_of(text: str) -> int:
