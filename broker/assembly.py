@@ -169,7 +169,7 @@ class BrokerAssembly:
         self.node = self._make_node(opened, users, metrics, fetch_sessions, now_ms)
         # it asks the coordinators, which ask the node
         self.node.shares = ShareLeader(
-            StatePersister(share_state_client(self.node), self.share_states),
+            StatePersister(lambda: share_state_client(self.node), self.share_states),
             RulesOfGroups(opened.group_configs),
             self.node.long_work.run,
             now_ms,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ..client.pool import SURROUNDINGS
+from ..client.surroundings import SURROUNDINGS
 from ..protocol import KafkaError
 from .metadata.cluster_watch import ClusterWatch
 from .metadata.topics import Topics

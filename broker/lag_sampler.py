@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from ..coordinator.groups.groups import CommittedGroup
@@ -34,6 +34,7 @@ from ..protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
 )
 from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ..protocol.named_tuples import NamedTuple
 from .coordinators.share_groups import describe_offsets
 from .event_loop.stopwatch import Stopwatch
 from .event_loop.time_slices import WORK_SLICE_S, Slices

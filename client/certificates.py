@@ -16,9 +16,10 @@ import ssl
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import KohortError
+from ..protocol.named_tuples import NamedTuple
 
 log = logging.getLogger("kohort.client")
 

@@ -33,8 +33,9 @@ from .errors import (
 )
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
 from .outages import Outages
-from .pool import SURROUNDINGS, Channel, ConnectionPool
+from .pool import Channel, ConnectionPool
 from .sasl import Sasl
+from .surroundings import SURROUNDINGS
 from .tokens import Tokens
 from .waiting import Backoff
 

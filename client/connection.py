@@ -12,7 +12,7 @@ import math
 import socket
 import ssl
 import struct
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..protocol import (
     APIS,
@@ -34,6 +34,7 @@ from ..protocol import (
     encode_request,
 )
 from ..protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ..protocol.named_tuples import NamedTuple
 from .addresses import connect_socket, reason_of
 from .errors import (
     AuthenticationError,

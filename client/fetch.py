@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.fetch import (
@@ -25,6 +24,7 @@ from ..protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
+from ..protocol.named_tuples import NamedTuple
 from .pool import Channel
 from .requests import Requests, leader_or_raise, numbers_by_topic
 

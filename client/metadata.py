@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import NamedTuple
 
 from ..protocol import TopicPartition
 from ..protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from ..protocol.named_tuples import NamedTuple
 from .errors import ConfigError
 
 DEFAULT_PORT = 9092

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ..protocol import ErrorCode, KafkaError, RequestBody, kafka_module
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
+from ..protocol.named_tuples import NamedTuple
 from .errors import AuthenticationError, BrokerConnectionError
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from ..protocol import (
@@ -33,9 +33,10 @@ from ..protocol.messages import (
     write_share_group_state,
 )
 from ..protocol.messages.find_coordinator import FindCoordinatorRequest
+from ..protocol.named_tuples import NamedTuple
 from .errors import BrokerConnectionError
-from .pool import SURROUNDINGS
 from .requests import SHARE, Requests
+from .surroundings import SURROUNDINGS
 from .waiting import Backoff
 
 T = TypeVar("T")

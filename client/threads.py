@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from .pool import SURROUNDINGS
+from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ refused, and BrokerConnectionError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -22,6 +21,7 @@ from ..protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from ..protocol.named_tuples import NamedTuple
 from .offsets import CommittedOffset
 from .requests import TRANSACTION, Requests, numbers_by_topic, partition_name
 

@@ -43,7 +43,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from ..protocol.named_tuples import NamedTuple
 
 _INT: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">i?i")

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, TypeGuard
 from uuid import UUID
 
 from ..protocol import JsonObject
+from ..protocol.named_tuples import NamedTuple
 from ._files import StateFile, StateFileError, encode_lines
 from ._store import Change, SessionState, StoreEntry, Value
 from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from ..protocol import PreparedArray
+from ..protocol.named_tuples import NamedTuple
 
 K = TypeVar("K")
 V = TypeVar("V")

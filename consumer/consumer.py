@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..client.errors import ConfigError, ConsumerClosedError
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAndTimestamp
-from ..client.pool import SURROUNDINGS
+from ..client.surroundings import SURROUNDINGS
 from ..client.transactions import GroupMetadata
 from ..client.waiting import Signal, now_ms
 from ..protocol import ApiKey, TopicPartition, prepare_request

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from ..protocol.named_tuples import NamedTuple
 
 Number = TypeVar("Number", int, float)
 

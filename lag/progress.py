@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..protocol.named_tuples import NamedTuple
 from .groups import GroupLag, PartitionLag
 
 #: Rates cover the last one to two windows of this length.

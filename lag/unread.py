@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, decompress, parse_batch_header
+from ..protocol.named_tuples import NamedTuple
 from ..protocol.records import locate_record
 
 NO_OFFSET: Final = "no offset is committed"

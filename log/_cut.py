@@ -13,9 +13,10 @@ A cut at 8 also ends at 7: it leaves no part of a batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ..protocol import BatchHeader
+from ..protocol.named_tuples import NamedTuple
 from ._producers import NONE, ProducerEntry, Producers
 from ._records import Marker, parse_marker
 from ._segment import Segment

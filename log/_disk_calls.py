@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from threading import get_ident
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..protocol.named_tuples import NamedTuple
 
 
 class DiskCall(NamedTuple):

@@ -7,9 +7,9 @@ import re
 import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
 
 from ..protocol import TopicPartition
+from ..protocol.named_tuples import NamedTuple
 from ._checkpoints import (
     LeaderEpochs,
     encode_uuid,

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
 
+from ..protocol.named_tuples import NamedTuple
 from ._files import File
 
 

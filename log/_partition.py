@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import (
     BatchHeader,
@@ -17,6 +17,7 @@ from ..protocol import (
     stamp_built,
     verify_batch,
 )
+from ..protocol.named_tuples import NamedTuple
 from ._checkpoints import claim_folder
 from ._config import LogConfig
 from ._cut import CutPlan, plan_cut

@@ -35,9 +35,9 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError, crc32c_function
+from ..protocol.named_tuples import NamedTuple
 from ._files import FileSystem, read_whole, write_whole
 from ._indexes import AbortedTransaction
 from ._names import SNAPSHOT, file_name

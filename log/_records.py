@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from ..protocol import (
     BATCH_OVERHEAD,
@@ -33,6 +32,7 @@ from ..protocol import (
     decompress,
     decompressed_limit,
 )
+from ..protocol.named_tuples import NamedTuple
 from ..protocol.records import cut_field, locate_batch
 from ._steps import Steps, ThreadWork
 

@@ -12,9 +12,9 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..protocol import BatchHeader, CorruptBatchError
+from ..protocol.named_tuples import NamedTuple
 from ._checkpoints import UNDEFINED, LeaderEpochs
 from ._config import LogConfig
 from ._errors import CorruptLogError, DataFolderError

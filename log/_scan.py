@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from ..protocol.named_tuples import NamedTuple
 from ._checkpoints import UNDEFINED, LeaderEpochs
 from ._segment import MAX_RELATIVE_OFFSET, DamagedRange, Segment
 

@@ -6,9 +6,10 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from ..protocol.named_tuples import NamedTuple
 from ._errors import CorruptLogError, UndoError
 from ._files import FileRange, FileSystem, OsFile
 from ._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex, TxnIndex

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..protocol import BatchHeader
+from ..protocol.named_tuples import NamedTuple
 from ._config import LogConfig
 from ._errors import CorruptLogError
 from ._files import FileRange, FileSystem, sync_names

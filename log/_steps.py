@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+from ..protocol.named_tuples import NamedTuple
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import (
     BATCH_OVERHEAD,
@@ -26,6 +26,7 @@ from ..protocol import (
     stamp_batch,
     verify_batch,
 )
+from ..protocol.named_tuples import NamedTuple
 from ._config import LogConfig
 from ._recompression import recompress_batch
 from ._record_checks import RecordsEndError, RecordWalk

@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..protocol import CorruptBatchError, TopicPartition, has_native
+from ..protocol.named_tuples import NamedTuple
 from ..protocol.records import cut_field, locate_record
 from .records import BARE_OFFSET_V4, CorruptRecordError, known_id
 

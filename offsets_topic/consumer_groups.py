@@ -31,11 +31,12 @@ import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ..protocol import JsonObject, MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
+from ..protocol.named_tuples import NamedTuple
 from .group_records import RecordFormats
 from .group_values import (
     NO_TAGS,

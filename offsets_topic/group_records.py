@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..protocol import WireReader
+from ..protocol.named_tuples import NamedTuple
 
 
 @runtime_checkable

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ..protocol import MalformedMessageError, WireReader
 from ..protocol.messages.wire import varint
+from ..protocol.named_tuples import NamedTuple
 
 #: Partitions by topic id.
 Partitions: TypeAlias = Mapping[UUID, tuple[int, ...]]

@@ -44,10 +44,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ..protocol import KohortError, MalformedMessageError, WireReader, has_native
 from ..protocol.messages.wire import varint
+from ..protocol.named_tuples import NamedTuple
 from .consumer_groups import CONSUMER_GROUP_RECORDS
 from .group_records import GroupRecord, RecordFormats
 from .group_values import key_string, read_version

@@ -22,10 +22,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ..protocol import WireReader
+from ..protocol.named_tuples import NamedTuple
 from .group_records import RecordFormats
 from .group_values import (
     NO_TAGS,

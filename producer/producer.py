@@ -13,7 +13,7 @@ from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError
 from ..client.metadata import ClusterMetadata
 from ..client.offsets import CommittedOffset
-from ..client.pool import SURROUNDINGS
+from ..client.surroundings import SURROUNDINGS
 from ..client.transactions import GroupMetadata, Transaction
 from ..client.waiting import Backoff, now_ms
 from ..protocol import (

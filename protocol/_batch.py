@@ -32,10 +32,11 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ._errors import CorruptBatchError
 from ._native_parts import has_native
+from .named_tuples import NamedTuple
 
 NATIVE = has_native("protocol", "join_records")
 if NATIVE:

@@ -31,12 +31,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
 from types import ModuleType
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from ._apis import APIS, Api, api_for
 from ._errors import ErrorCode, KafkaError, MalformedFrameError, MalformedMessageError
 from .messages._apis import ApiKey
 from .messages.wire import MAX_STRING, Pieces, Sendable, skip_tags
+from .named_tuples import NamedTuple
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")

@@ -20,11 +20,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from ._errors import MalformedMessageError
 from .messages.wire import long_varint
+from .named_tuples import NamedTuple
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

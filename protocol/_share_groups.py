@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import IntEnum
-from typing import NamedTuple, Self
+from typing import Self
 from uuid import UUID
+
+from .named_tuples import NamedTuple
 
 
 class AcknowledgeType(IntEnum):

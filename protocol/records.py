@@ -20,11 +20,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ._batch import BatchHeader, Headers, read_varint
 from ._errors import CorruptBatchError
 from ._native_parts import has_native
+from .named_tuples import NamedTuple
 
 NATIVE = has_native("protocol")
 if NATIVE:

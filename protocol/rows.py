@@ -18,12 +18,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, repeat
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from zlib import crc32
 
 from ._batch import Headers, encode_records
 from ._murmur2 import partition_of_key
 from ._native_parts import has_native
+from .named_tuples import NamedTuple
 from .records import Buffer
 
 NATIVE: Final = has_native("protocol")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..protocol import KohortError
+from ..protocol.named_tuples import NamedTuple
 from ._table import Scope, Setting, as_text, is_unchecked, settings_of
 
 Table = TypeVar("Table")

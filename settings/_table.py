@@ -15,18 +15,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    NamedTuple,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..protocol.named_tuples import NamedTuple
 
 #: Largest values of Java's types int and long.
 MAX_INT: Final = 2**31 - 1

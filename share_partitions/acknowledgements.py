@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import AcknowledgeType, ErrorCode, KafkaError
+from ..protocol.named_tuples import NamedTuple
 
 _BY_NUMBER: Final = tuple(AcknowledgeType)
 

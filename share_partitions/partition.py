@@ -22,9 +22,10 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..protocol import AcknowledgeType, ErrorCode, KafkaError
+from ..protocol.named_tuples import NamedTuple
 from ..statemachine import SHARE_RECORD, ShareRecordState, ShareRecordTrigger
 from .acknowledgements import AcknowledgedRange
 from .tallies import ShareSummary, ShareTallies, Tally

@@ -8,10 +8,11 @@ again stays in the session until it is forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from ..protocol import ErrorCode, KafkaError
+from ..protocol.named_tuples import NamedTuple
 
 #: Epoch of a request that opens a session, and of one that closes it.
 OPENING_EPOCH: Final = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..protocol.named_tuples import NamedTuple
 
 #: Most ranges that a tally keeps until somebody takes them.
 MOST_RANGES: Final = 100

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ..protocol import KohortError, ProtocolError, SharePartitionKey
@@ -36,6 +36,7 @@ from ..protocol.messages.wire import (
     write_string,
     write_tags,
 )
+from ..protocol.named_tuples import NamedTuple
 
 #: Stands for "none" in numbers: no start offset, no count.
 NONE: Final = -1

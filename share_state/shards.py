@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ..coordinator.engine.effects import Command, Request
@@ -29,6 +29,7 @@ from ..protocol.messages import initialize_share_group_state as initialize
 from ..protocol.messages import read_share_group_state as read
 from ..protocol.messages import read_share_group_state_summary as summary
 from ..protocol.messages import write_share_group_state as write
+from ..protocol.named_tuples import NamedTuple
 from .merging import merge_batches
 from .records import (
     BATCH_BYTES,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..broker import Broker, BrokerSettings, loop_factory
 from ..broker.apis import load_all
-from ..client.pool import SURROUNDINGS, OpenConnection, Surroundings
+from ..client.surroundings import SURROUNDINGS, OpenConnection, Surroundings
 from ..cluster import MetadataStore
 from ..coordinator import CoordinatorEvent
 from ._running_broker import RunningBroker, TestClock

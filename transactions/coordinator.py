@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..coordinator import CoordinatorEvent
 from ..coordinator.engine.effects import Command, Request
@@ -17,6 +17,7 @@ from ..coordinator.engine.readiness import Unready, unready_error
 from ..coordinator.engine.runner import Call, CoordinatorLog, ShardReplicas, ShardRunner
 from ..coordinator.engine.runtime import ShardRuntime
 from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext, TopicPartition
+from ..protocol.named_tuples import NamedTuple
 from ..statemachine import TransactionState
 from .moves import EPOCH_BUMP_VERSION
 from .records import TransactionMetadata, encode_all

@@ -30,7 +30,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ..protocol import KohortError, ProtocolError, TopicPartition
 from ..protocol.messages.wire import (
@@ -46,6 +46,7 @@ from ..protocol.messages.wire import (
     write_string,
     write_tags,
 )
+from ..protocol.named_tuples import NamedTuple
 from ..statemachine import TransactionState
 
 #: Stands for "none" in numbers: no producer id, epoch or time.

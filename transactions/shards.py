@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ..coordinator.engine.effects import Command, Request
 from ..coordinator.engine.events import CoordinatorEvent
@@ -26,6 +26,7 @@ from ..coordinator.engine.loader import LoadedBatch
 from ..coordinator.engine.shard import Api, CoordinatorTopic, Kind, LoadedRecord, Shard, Waits
 from ..coordinator.engine.timers import TimerKey
 from ..protocol import ApiKey, ErrorCode, TopicPartition
+from ..protocol.named_tuples import NamedTuple
 from ..statemachine import TransactionState
 from . import moves
 from .records import NONE, TransactionDeleted, TransactionMetadata, decode, encode_all, largest_bytes

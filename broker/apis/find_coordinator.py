@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ...client.share_state import Found
 from ...coordinator.share_groups import SHARE_VERSION
 from ...offsets_topic import partition_for
 from ...protocol import ApiKey, ErrorCode, KafkaError, SharePartitionKey
@@ -25,6 +24,7 @@ from ._errors import ErrorShape, Level
 from ._guards import each
 
 if TYPE_CHECKING:
+    from ...client.share_state import Found
     from ..metadata.cluster_node import ClusterNode
 
 #: Kinds of coordinators.

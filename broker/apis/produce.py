@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from ...cluster import INTERNAL
 from ...log import RecordsError
@@ -36,6 +35,7 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from ...protocol.named_tuples import NamedTuple
 from ..authorizer import Operation, ResourceType, right
 from ..coordinators.transactions import Writer
 from ..event_loop.time_slices import in_slices

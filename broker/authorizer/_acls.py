@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...protocol import ErrorCode
+from ...protocol.named_tuples import NamedTuple
 
 
 class ResourceType(IntEnum):

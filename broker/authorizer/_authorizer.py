@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from ...protocol import RequestContext
+from ...protocol.named_tuples import NamedTuple
 from ..reporting.log_lines import RateLimitedLog, cut_text
 from ._acls import OPERATIONS, Acl, AclBindingFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...protocol import ANONYMOUS, MessageCodec, RequestContext, decode_request_header
+from ...protocol.named_tuples import NamedTuple
 from ..authorizer._authorizer import Readable
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic

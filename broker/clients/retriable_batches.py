@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...protocol import BatchHeader, ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 
 #: Refusals of batches of which nothing is stored, and that producers send again.
 _FOR_NOW: Final = frozenset(

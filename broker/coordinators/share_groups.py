@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from ...client.share_state import ShareStateClient
 from ...coordinator.engine.effects import Command
 from ...coordinator.engine.runner import ShardRunner
 from ...coordinator.groups.groups import CommandWorker, Groups
@@ -29,6 +28,9 @@ from ...protocol.messages.describe_share_group_offsets import (
 from ..log_ends import find_ends
 from ..node import Node
 from .share_state import share_state_client
+
+if TYPE_CHECKING:
+    from ...client.share_state import ShareStateClient
 
 #: More than a coordinator gives in one epoch.
 _COMMANDS_OF_EPOCH: Final = 1 << 32

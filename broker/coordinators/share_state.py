@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ...client.share_state import Found, ShareStateClient
 from ...offsets_topic import OffsetsStore, partition_for
 from ...protocol import (
     ApiKey,
@@ -24,6 +23,7 @@ from ..partitions.topic_names import SHARE_STATE_TOPIC
 from ..reporting.log_lines import RateLimitedLog
 
 if TYPE_CHECKING:
+    from ...client.share_state import Found, ShareStateClient
     from ...cluster import TopicImage
     from ..metadata.cluster_node import ClusterNode
 
@@ -108,6 +108,8 @@ def share_state_client(node: Node) -> ShareStateClient:
         if node.cluster is None or node_id == node.node_id:
             return await answer_request(node, body)
         return await _ask_other(node, node.cluster, body)
+
+    from ...client.share_state import ShareStateClient
 
     return ShareStateClient(find, ask)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...cluster import NO_LEADER, ProducerIds
 from ...coordinator import EndMarker
 from ...offsets_topic import OffsetsStore
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, messages_of
+from ...protocol.named_tuples import NamedTuple
 from ...transactions import EPOCH_BUMP_VERSION, Add, TransactionMarker
 from ..node import Node
 from ..partitions.disk_watch import DiskWatch

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...log import Result, Steps
 from ...protocol import MAX_DECOMPRESSED_BYTES
 

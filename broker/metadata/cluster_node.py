@@ -13,7 +13,7 @@ from typing import TypeVar
 from ...client import AuthenticationError, BrokerConnectionError
 from ...client.connection import Connection
 from ...client.metadata import Address
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...cluster import (
     NO_LEADER,
     UNKNOWN_EPOCH,

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from heapq import nlargest
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from ...lag import GroupLag, PartitionLag
+from ...protocol.named_tuples import NamedTuple
 from ._snapshot import BrokerSnapshot, MetadataFigures, TallyFigures, TimeFigures
 
 #: Most topics, partitions and clients that are shown by name: the busiest (partitions: the largest).

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ...lag import GroupLag
+from ...protocol.named_tuples import NamedTuple
 from ...recording import RecorderFigures
 
 

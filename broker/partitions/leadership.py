@@ -8,10 +8,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ...cluster import PartitionState
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 from ...replication import IsrChangeRequest, Replication
 
 #: Called once: with None when records are committed, or with the error that ends the wait here.

@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ...client.connection import Connection
@@ -22,6 +22,7 @@ from ...client.fetch import SESSION_ERRORS
 from ...protocol import ErrorCode, KafkaError, KohortError
 from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from ...protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ...protocol.named_tuples import NamedTuple
 from ...replication import truncation_for
 from ..event_loop.stopwatch import clock
 from ..metadata.cluster_node import ClusterNode

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...protocol import KafkaError
 from ..partitions.partition import Partition
 from ..reporting.log_lines import RateLimitedLog

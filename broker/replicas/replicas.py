@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from ...cluster import NO_LEADER, ClusterImage, PartitionState, TopicImage
 from ...cluster.controller import IsrChange
 from ...offsets_topic import OffsetsStore
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 from ...replication import IsrChangeRequest, Replication
 from ..clients.fetch_sessions import FetchSessions
 from ..event_loop.time_slices import Slices

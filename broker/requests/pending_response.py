@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...protocol import MessageCodec
+from ...protocol.named_tuples import NamedTuple
 from ..apis._api import AnyApi, replaced
 from ..clients.known_commits import KnownCommit
 from ..event_loop.stopwatch import clock

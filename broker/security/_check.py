@@ -6,10 +6,10 @@ import ipaddress
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ...client.certificates import DAY_S, SOON_DAYS, ends_of
 from ...log import left_by_connections
+from ...protocol.named_tuples import NamedTuple
 from ...settings import MAX_INT
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable

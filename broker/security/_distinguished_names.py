@@ -11,9 +11,9 @@ bit 7 says that another byte follows.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ...client.certificates import CertificateError, DerValue, der_values, signed_values
+from ...protocol.named_tuples import NamedTuple
 from ...settings import SettingsError
 
 #: Attributes with a short name (RFC 2253, section 2.3); values of others are written in hex.

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
+from ...protocol.named_tuples import NamedTuple
 from ...settings import SettingsError, as_text, read_settings
 from ._settings import SecuritySettings
 

@@ -14,10 +14,11 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...cluster import ConflictError, Document
 from ...protocol import JsonObject
+from ...protocol.named_tuples import NamedTuple
 from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ...log import Steps
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 from ...share_partitions import (
     AcknowledgedRange,
     AcquiredRange,

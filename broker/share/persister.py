@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 from ...share_partitions import StateBatch
 
 _E = ErrorCode

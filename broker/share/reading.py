@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...protocol import CorruptBatchError, ErrorCode, KafkaError, iter_batches
+from ...protocol.named_tuples import NamedTuple
 from ...share_partitions import AcquiredRange, BatchOffsets, ShareLimits, SharePartition
 from ..partitions.partition import Partition
 

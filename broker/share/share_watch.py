@@ -6,11 +6,12 @@ The counters are in ``share_partitions``; here they become events, and standing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...coordinator import CoordinatorEvent
 from ...coordinator.groups.events import MAX_TEXT, quote_text
 from ...coordinator.groups.history import History, KeptEvent
+from ...protocol.named_tuples import NamedTuple
 from ...share_partitions import Happened, ShareLimits, SharePartition, ShareTallies, Tally
 from .share_events import (
     ShareEvent,

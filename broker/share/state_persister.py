@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ...client.share_state import PASSING, SharePlace, ShareStateClient
 from ...protocol import ApiKey, KafkaError, SharePartitionKey
 from ...protocol.messages import read_share_group_state, write_share_group_state
 from ...share_partitions import StateBatch, StoredState
 from .persister import ShareKey, StateId, StoredPartition
+
+if TYPE_CHECKING:
+    from ...client.share_state import ShareStateClient
 
 #: Share partitions whose keys in writing are remembered.
 _MOST_KEYS: Final = 10_000
@@ -25,17 +27,17 @@ class OwnCoordinator(Protocol):
 
 class StatePersister:
     """A ``Persister`` that asks share coordinators: for a write first its own broker's, which most often is
-    the one, without a way to look it up and retries around it.
+    the one, without a way to look it up and retries around it. ``client`` makes the client of them, for the
+    first request.
     """
 
-    def __init__(self, client: ShareStateClient, own: OwnCoordinator) -> None:
-        self._client = client
+    def __init__(self, client: Callable[[], ShareStateClient], own: OwnCoordinator) -> None:
+        self._client = cache(client)
         self._own = own
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredPartition:
         asked = read_share_group_state.PartitionData(key.number, leader_epoch)
-        rows = await self._client.read_state(key.group, {key.topic_id: [asked]})
-        row = rows[SharePlace(key.topic_id, key.number)]
+        (row,) = (await self._client().read_state(key.group, {key.topic_id: [asked]})).values()
         _check(row.error_code, row.error_message)
         return StoredPartition(
             StateId(row.state_epoch, row.created_ms),
@@ -66,10 +68,9 @@ class StatePersister:
         )
         written = _in_writing(key)
         row = await self._own.answer_one(ApiKey.WRITE_SHARE_GROUP_STATE, *written, asked)
-        if row.error_code in PASSING:
+        if _is_passing(row.error_code):
             # another broker's, or not loaded yet
-            rows = await self._client.write_state(key.group, {key.topic_id: [asked]})
-            row = rows[SharePlace(key.topic_id, key.number)]
+            (row,) = (await self._client().write_state(key.group, {key.topic_id: [asked]})).values()
         _check(row.error_code, row.error_message)
 
 
@@ -78,6 +79,15 @@ def _in_writing(key: ShareKey) -> tuple[SharePartitionKey, str]:
     """Return the key of the share coordinator, also in writing, which takes a while."""
     made = SharePartitionKey(*key)
     return made, str(made)
+
+
+def _is_passing(code: int) -> bool:
+    """Return whether an error ends by itself, or when another broker is asked."""
+    if not code:
+        return False
+    from ...client.share_state import PASSING
+
+    return code in PASSING
 
 
 def _check(code: int, message: str | None) -> None:

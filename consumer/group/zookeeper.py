@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...client.errors import ConfigError, ZooKeeperConnectionError
 from ...client.offsets import CommittedOffset
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...client.waiting import now_ms
 from ...client.zookeeper import ZooKeeperSession, ZooKeeperSettings, outage_error
 from ...protocol import ErrorCode, TopicPartition

@@ -10,7 +10,7 @@ from ...assignors import Assignor, load_assignor
 from ...client.cluster import Cluster
 from ...client.errors import ConfigError
 from ...client.offsets import CommittedOffset, commit_once
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...client.waiting import Backoff, Signal
 from ...protocol import ErrorCode, KohortError, TopicPartition
 from ..config import ConsumerConfig

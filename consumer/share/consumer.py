@@ -14,7 +14,7 @@ from uuid import UUID
 from weakref import WeakSet
 
 from ...client.errors import ConfigError, ConsumerClosedError
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...client.waiting import Backoff, Signal, clock_of, now_ms
 from ...protocol import AcknowledgeType, KohortError, TopicPartition
 from ..errors import ForkedError

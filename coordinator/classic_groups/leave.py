@@ -6,10 +6,9 @@ rebalance follows for all of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...protocol import CauseKind, ErrorCode
 from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Request
 from ..groups.events import Cause, quote_text
 from ..groups.groups import GroupShard

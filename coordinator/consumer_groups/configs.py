@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...protocol.named_tuples import NamedTuple
 from ..groups.group_config import ConfigValue, GroupConfigTable, bounded_number
 from ..groups.groups import Groups
 

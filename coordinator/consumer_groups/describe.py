@@ -7,7 +7,7 @@ requests have their turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from ...offsets_topic import CurrentAssignment, MemberMetadata, Partitions
@@ -18,6 +18,7 @@ from ...protocol.messages.consumer_group_describe import (
     TopicPartitions,
 )
 from ...protocol.messages.consumer_group_describe import Member as DescribedMember
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Request
 from ..engine.shard import FanOut
 from ..groups.describing import SeenMembers, describe_group, split_describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from ...offsets_topic import (
@@ -31,6 +31,7 @@ from ...protocol import (
     decode_subscription,
     encode_assignment,
 )
+from ...protocol.named_tuples import NamedTuple
 from ...statemachine import AssignmentState, ConsumerGroupState, consumer_group_state
 from ..engine.timers import Timers
 from ..groups.events import Cause, OpenRebalance, Owned, quote_text

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...offsets_topic import Partitions
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Command
 from ..groups.subscribed_topics import Topic
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ...protocol import ErrorCode, RequestContext
+from ...protocol.named_tuples import NamedTuple
 from .events import CoordinatorEvent
 
 #: Producer id and epoch of records that belong to no transaction.

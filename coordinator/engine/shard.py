@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode
+from ...protocol.named_tuples import NamedTuple
 from .effects import NO_PRODUCER, Append, Command, Effect, EndMarker, Reply, Request
 from .events import CoordinatorEvent
 from .readiness import LOADING, Unready, append_error, unready_error

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
 from ...offsets_topic import (
     NONE,
@@ -26,6 +26,7 @@ from ...offsets_topic import (
     decode_commit_value,
 )
 from ...protocol import TopicPartition
+from ...protocol.named_tuples import NamedTuple
 from ..engine.loader import LoadedBatch
 from ..engine.shard import LoadedRecord
 from .group_type import GroupType

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from ...protocol import CauseKind, ErrorCode, EventName, MalformedMessageError, decode_assignment
+from ...protocol.named_tuples import NamedTuple
 from ..engine.events import CoordinatorEvent
 
 E = TypeVar("E", bound="GroupEvent")

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from ...offsets_topic import Record
 from ...protocol import ErrorCode, RequestContext, TopicPartition
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import NO_PRODUCER, Command, Request
 from ..engine.runner import ShardRunner
 from ..engine.shard import Kind, Shard

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...protocol.named_tuples import NamedTuple
 from ..engine.events import CoordinatorEvent
 from .events import (
     GroupEvent,

@@ -8,9 +8,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from uuid import UUID
 
+from ...protocol.named_tuples import NamedTuple
 from .groups import TopicDirectory
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
@@ -27,6 +27,7 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Request
 from ..groups.events import CommitRefused
 from ..groups.groups import Group, GroupShard, TopicDirectory, why_refused

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from ...protocol import ErrorCode, TopicPartition
 from ...protocol.messages.offset_fetch import (
@@ -19,6 +19,7 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from ...protocol.named_tuples import NamedTuple
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..groups.groups import GroupShard, TopicDirectory

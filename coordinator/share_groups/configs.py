@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...protocol import ErrorCode, KafkaError
+from ...protocol.named_tuples import NamedTuple
 from ..groups.group_config import ConfigValue, GroupConfig, GroupConfigTable, bounded_number
 from ..groups.groups import Groups
 from ..settings import GroupSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...offsets_topic import ShareAssignment, ShareMemberMetadata
 from ...protocol.messages.share_group_describe import (
@@ -12,6 +12,7 @@ from ...protocol.messages.share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Request
 from ..engine.shard import FanOut
 from ..groups.describing import SeenMembers, describe_group, split_describe

@@ -8,7 +8,7 @@ read, a change goes there as a command, and is answered when that is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from ...offsets_topic import ShareEpoch, ShareRecordType, ShareTopic
@@ -28,6 +28,7 @@ from ...protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestTopic,
 )
+from ...protocol.named_tuples import NamedTuple
 from ..element_limits import RepeatLimit
 from ..engine.effects import Request
 from ..engine.shard import FanOut

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from ...protocol.named_tuples import NamedTuple
 from ..engine.effects import Command, Request
 from ..groups.groups import GroupShard
 from ..settings import GroupSettings

@@ -8,7 +8,6 @@ for byte, except for their timestamp deltas where a delete horizon replaces the 
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
 
 from ...protocol import (
     BATCH_CODEC,
@@ -25,6 +24,7 @@ from ...protocol import (
     seal_batch,
     write_varint,
 )
+from ...protocol.named_tuples import NamedTuple
 from ...protocol.records import cut_field, locate_batch
 
 #: After every offset.

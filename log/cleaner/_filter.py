@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...protocol import (
     BATCH_CONTROL,
@@ -24,6 +23,7 @@ from ...protocol import (
     parse_batch_header,
     verify_batch,
 )
+from ...protocol.named_tuples import NamedTuple
 from .._indexes import AbortedTransaction
 from .._records import parse_marker
 from ._batch import NO_OFFSET, RawRecord, empty_batch, plain_records, raw_records, rebuild_batch

@@ -7,8 +7,8 @@ Apart from ``segment_infos``, functions take plain numbers and return plain numb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ...protocol.named_tuples import NamedTuple
 from .._config import LogConfig
 from .._segment import MAX_RELATIVE_OFFSET, Segment
 

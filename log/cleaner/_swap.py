@@ -21,9 +21,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from ...protocol.named_tuples import NamedTuple
 from .._config import LogConfig
 from .._errors import CorruptLogError
 from .._files import FileSystem

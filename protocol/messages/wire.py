@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import pack as pack
 from struct import unpack_from as unpack_from
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from .._errors import MalformedMessageError
+from ..named_tuples import NamedTuple as NamedTuple
 
 #: Makes a named tuple in half the time of calling its class.
 _new: Final[Any] = tuple.__new__
@@ -31,44 +31,6 @@ _MAX_SHIFT: Final = 28
 
 #: Records shorter than this are copied into their message: it costs less than a piece.
 _COPIED_BYTES: Final = 4_096
-
-
-if TYPE_CHECKING:
-    from typing import NamedTuple as NamedTuple
-else:
-    # Brokers and clients import hundreds of messages and make few of them themselves: these classes are as
-    # ``typing.NamedTuple`` makes them, in a seventh of the time, and get a constructor when one is called.
-
-    _field = type(namedtuple("_Sample", "field").field)
-
-    class _MessageType(type):
-        def __new__(cls, name, bases, body):
-            fields = tuple(body.get("__annotations__", ()))
-            body["_field_defaults"] = {field: body[field] for field in fields}
-            body["_fields"] = body["__match_args__"] = fields
-            body.update((field, _field(nth, None)) for nth, field in enumerate(fields))
-            return super().__new__(cls, name, bases, {**body, "__slots__": ()})
-
-    class NamedTuple(tuple, metaclass=_MessageType):
-        def __new__(cls, *values, **named):
-            made = namedtuple(cls.__name__, cls._fields, defaults=cls._field_defaults.values()).__new__
-            cls.__new__ = staticmethod(made)
-            return made(cls, *values, **named)
-
-        def __repr__(self):
-            return f"{type(self).__name__}({', '.join(map('{}={!r}'.format, self._fields, self))})"
-
-        def __getnewargs__(self):
-            return tuple(self)
-
-        def _asdict(self):
-            return dict(zip(self._fields, self, strict=True))
-
-        def _replace(self, /, **named):
-            made = _new(type(self), map(named.pop, self._fields, self))
-            if named:
-                raise TypeError(f"unexpected keyword argument {next(iter(named))!r}")
-            return made
 
 
 class Sendable(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...client.cluster import Cluster
 from ...client.errors import BrokerConnectionError
-from ...client.pool import SURROUNDINGS
+from ...client.surroundings import SURROUNDINGS
 from ...consumer.errors import ConsumerError, message_of
 from ...consumer.run.assembly import make_cluster
 from ...producer import Producer, ProducerError, ProducerRecord

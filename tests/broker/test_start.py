@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,26 @@ from kohort.testing import running_broker
 from tests.broker.metadata.topic_requests import EARLIEST, LATEST, delete_records, delete_topics
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, produce
 from tests.broker_process import BrokerProcess
+
+#: Tells what a broker of its own has loaded of a client when it serves, before it loads its APIs.
+ALONE = """
+import asyncio, sys
+from kohort.broker import Broker, broker as start
+start.warm_up = lambda: None
+
+async def main():
+    async with Broker():
+        print(*sorted(name for name in sys.modules if name.startswith("kohort.client.")))
+
+asyncio.run(main())
+"""
+
+
+def test_a_broker_that_is_alone_loads_no_client() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["kohort.client.certificates", "kohort.client.surroundings"]
 
 
 class TestAStart:

@@ -15,7 +15,7 @@ import pytest
 
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address, ClusterMetadata
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.consumer import (
     AsyncGroupConsumer,
     AuthenticationError,

@@ -16,7 +16,7 @@ import pytest
 
 from kohort.broker.apis import AnyApi, served_apis
 from kohort.broker.event_loop.time_slices import SLICE_S
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, MessageCodec
 from tests.limits.cases import APIS, KINDS, Case, chosen_cases
 from tests.limits.counted import STEP_S, Steps, counted

@@ -17,7 +17,7 @@ import pytest
 from kohort.client.connection import Connection
 from kohort.client.errors import BrokerConnectionError
 from kohort.client.metadata import Address
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.producer import Producer, TransactionAbortableError
 from kohort.producer import transactions as transactions_module
 from kohort.protocol import ApiKey, ErrorCode, KafkaError

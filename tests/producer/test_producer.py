@@ -17,7 +17,7 @@ import pytest
 from kohort.client import Cluster
 from kohort.client.connection import Connection
 from kohort.client.errors import BrokerConnectionError
-from kohort.client.pool import Surroundings
+from kohort.client.surroundings import Surroundings
 from kohort.producer import (
     BufferFullError,
     DeliveryTimeoutError,

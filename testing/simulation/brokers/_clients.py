@@ -9,7 +9,7 @@ from random import Random
 
 from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
-from ....client.pool import SURROUNDINGS, Surroundings
+from ....client.surroundings import SURROUNDINGS, Surroundings
 from ..engine._connection import SimulatedConnection
 from ..engine._loop import AnyFuture, ProcessLoop
 from ..engine._network import Link, SimulatedCall

@@ -19,7 +19,7 @@ from ....broker.requests.router import Router
 from ....broker.settings import BrokerSettings
 from ....client.errors import BrokerConnectionError, BrokerRefusedError
 from ....client.metadata import Address
-from ....client.pool import SURROUNDINGS, Surroundings
+from ....client.surroundings import SURROUNDINGS, Surroundings
 from ....cluster import Change, Endpoint, FolderStore, shared_cluster_id
 from ....cluster.tree import Tree
 from ....log import CorruptLogError, DataFolderError, Result, Steps

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from ....client.errors import BrokerConnectionError
 from ....client.metadata import Address
-from ....client.pool import SURROUNDINGS, Surroundings
+from ....client.surroundings import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError
 from ..engine._connection import SimulatedConnection

@@ -21,7 +21,7 @@ from kafka import KafkaProducer
 from kohort.admin.records import consume_command, group_member
 from kohort.client import Cluster
 from kohort.client.connection import Connection
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.consumer import Record
 from kohort.consumer.share.member import ShareMembership
 from kohort.producer import Producer

@@ -40,7 +40,7 @@ class Coordinator:
         self._rows = {read.ReadShareGroupStateRequest: read_row, write.WriteShareGroupStateRequest: write_row}
 
     def persister(self, own: Own | None = None) -> StatePersister:
-        return StatePersister(ShareStateClient(self.find, self.ask, timeout_ms=100), own or Own())
+        return StatePersister(lambda: ShareStateClient(self.find, self.ask, timeout_ms=100), own or Own())
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(keys, 1)

@@ -18,7 +18,7 @@ import pytest
 from kazoo.exceptions import ConnectionLoss
 
 from kohort.client.errors import ConfigError, ZooKeeperConnectionError
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.client.zookeeper import ZooKeeperSettings
 from kohort.consumer.group.registry import Register
 from kohort.consumer.group.zookeeper import ZooKeeperRegistry, new_member_id, read_registry

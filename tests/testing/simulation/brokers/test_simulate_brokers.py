@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kohort.client.pool import SURROUNDINGS, Surroundings
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.testing import SimulationFailed, simulate_cluster, simulate_transactions
 from kohort.testing.simulation.__main__ import main
 from kohort.testing.simulation.cluster import trace_cluster
