@@ -213,7 +213,7 @@ cdef tuple encode_plain(tuple commit):
     return key, value
 
 
-def encode_commits(records, type plain not None, encode):
+def encode_commits(records, plain, encode):
     """``records.encode_all``. Plain commits are of this type; ``encode`` is for each other record."""
     cdef list pairs = []
     cdef Py_ssize_t size = 0
