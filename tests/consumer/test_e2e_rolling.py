@@ -133,6 +133,8 @@ async def test_five_static_members_are_restarted_without_a_rebalance(
             await _start(bootstrap, topic, seen, group=name, group_instance_id=str(n)) for n in range(MEMBERS)
         ]
         await until(lambda: _even(members))
+        # a consumer group's members hear of a new epoch one by one, though it gives them nothing else
+        await until(lambda: len({member.consumer.state.generation for member in members}) == 1)
         generation = members[0].consumer.state.generation
         for n in range(MEMBERS):
             before = members[n].consumer.assignment()
