@@ -24,7 +24,7 @@ SHELL := bash
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make demo-cluster  the same on three brokers and a ZooKeeper (Maven Central, Java); leader, coordinator and controller are killed"
-	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 4 minutes"
+	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in some minutes"
 	@echo "make test        before a pull request: ruff, mypy, import rules, every test, and some mutants"
 	@echo "make mutants     makes thousands of small changes to the code and reports those that no test notices (hours)"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
