@@ -13,7 +13,8 @@ from typing import Any, Self, TypeVar
 from ..client.offsets import CommittedOffset
 from ..client.threads import LoopThread
 from ..client.transactions import GroupMetadata
-from ..protocol import Headers, KohortError, TopicPartition
+from ..client.waiting import now_ms
+from ..protocol import Headers, KafkaError, KohortError, TopicPartition
 from .accumulator import ProducerRecord, RecordMetadata
 from .encoding import Encoders
 from .errors import ProducerClosedError, ProducerError, SerializationError
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 #: With this many records that the event loop has not taken yet, ``send`` waits for it.
 _MOST_GIVEN = 2_000
+_NO_WAITING = "a callback of a future may send and cannot wait: wait in a thread of yours"
 
 
 class BlockingProducer:
@@ -41,8 +43,9 @@ class BlockingProducer:
         #: Whether ``_take_in`` is scheduled or running.
         self._taking = False
         self._order = asyncio.Lock()
-        #: Records that wait for their topic's metadata, by topic. They do not hold up other topics' records.
-        self._aside: dict[str, deque[tuple[ProducerRecord, Future[RecordMetadata]]]] = {}
+        #: Records that wait for their topic's metadata, by topic, and until when. They do not hold up other
+        #: topics' records.
+        self._aside: dict[str, deque[tuple[ProducerRecord, Future[RecordMetadata], float]]] = {}
         self._aside_tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -70,6 +73,11 @@ class BlockingProducer:
 
     def close(self, timeout_ms: float | None = None) -> None:
         """As Producer.close."""
+        if self._thread is not None and not self._thread.is_alive:
+            self._closed = True  # it is the parent process's, or has ended
+            return
+        if self._thread is not None and self._thread.is_current:
+            raise ProducerError(_NO_WAITING)
         with self._lock:
             if self._thread is None or self._closed:
                 return
@@ -81,8 +89,12 @@ class BlockingProducer:
             self._stop()
 
     async def _close(self, timeout_ms: float | None) -> None:
-        await self._take_in_all()
-        await self._producer.close(timeout_ms)
+        left_ms = self._producer.config.delivery_timeout_ms if timeout_ms is None else timeout_ms
+        until_ms = now_ms() + left_ms
+        taking = asyncio.ensure_future(self._take_in_all())
+        await asyncio.wait([taking], timeout=left_ms / 1000)
+        await self._producer.close(max(0.0, until_ms - now_ms()))
+        await taking  # what it had not accepted, the producer refuses now
 
     def _stop(self) -> None:
         assert self._thread is not None, "started before it is stopped"
@@ -111,7 +123,7 @@ class BlockingProducer:
             try:
                 value, key = self._encoders.pair(topic, value, key)
             except (OSError, SerializationError) as error:
-                future.set_exception(error)
+                self._require_running().loop.call_soon_threadsafe(self._refuse_record, future, error)
                 return future
         record = ProducerRecord(topic, value, key, partition, timestamp_ms, headers)
         with self._lock:
@@ -141,6 +153,7 @@ class BlockingProducer:
 
     async def _take_in(self) -> None:
         """Send the records that were handed over, in order. Runs on the event loop."""
+        most_ms = self._producer.config.max_block_ms
         async with self._order:
             while True:
                 with self._lock:
@@ -151,9 +164,9 @@ class BlockingProducer:
                 for record, future in given:
                     topic = record.topic
                     if type(topic) is str and topic in self._aside:
-                        self._aside[topic].append((record, future))
+                        self._aside[topic].append((record, future, now_ms() + most_ms))
                     elif self._producer.may_have_to_ask(topic, record.partition):
-                        self._aside[topic] = deque([(record, future)])
+                        self._aside[topic] = deque([(record, future, now_ms() + most_ms)])
                         task = asyncio.create_task(self._send_aside(topic))
                         self._aside_tasks.add(task)
                         task.add_done_callback(self._aside_tasks.discard)
@@ -161,16 +174,38 @@ class BlockingProducer:
                         await self._accept_record(record, future)
 
     async def _send_aside(self, topic: str) -> None:
-        waiting = self._aside[topic]
+        waiting, producer = self._aside[topic], self._producer
         while waiting:
-            await self._accept_record(*waiting.popleft())
+            record, future, until_ms = waiting.popleft()
+            try:
+                if producer.may_have_to_ask(topic, record.partition):
+                    least_ms = now_ms() + producer.config.retry_backoff_ms
+                    await producer.look_up(topic, record.partition, max(until_ms, least_ms))
+            except Exception as error:
+                self._refuse_record(future, error)
+                if isinstance(error, KafkaError):
+                    self._refuse_late(topic, error.code)
+            else:
+                await self._accept_record(record, future)
         del self._aside[topic]
+
+    def _refuse_late(self, topic: str, code: int) -> None:
+        """Refuse what has waited as long for what was just looked up in vain: not one after the other."""
+        waiting, producer, now = self._aside[topic], self._producer, now_ms()
+        while waiting and waiting[0][2] <= now and producer.may_have_to_ask(topic, waiting[0][0].partition):
+            record, future, _ = waiting.popleft()
+            self._refuse_record(future, producer.unknown_error(topic, record.partition, code))
+
+    def _refuse_record(self, future: Future[RecordMetadata], error: Exception) -> None:
+        # a transaction has all that was given to it, or nothing
+        self._producer.fail_transaction(error)
+        future.set_exception(error)
 
     async def _accept_record(self, record: ProducerRecord, future: Future[RecordMetadata]) -> None:
         try:
             sending = await self._producer.send(*record)
         except Exception as error:
-            future.set_exception(error)
+            self._refuse_record(future, error)
         else:
             sending.add_done_callback(_make_copier(future))
 
@@ -229,7 +264,7 @@ class BlockingProducer:
         """Call a function on the event loop after all records handed over before; return its result."""
         thread = self._require_running()
         if thread.is_current:
-            raise ProducerError("a callback of a future may send and cannot wait: wait in a thread of yours")
+            raise ProducerError(_NO_WAITING)
 
         async def call() -> T:
             await self._take_in_all()

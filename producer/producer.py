@@ -252,7 +252,7 @@ class Producer:
         else:
             size = RECORD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
         while (queue := self._place(topic, key, partition, size)) is None:
-            await self._within_transaction(self._learn(topic, partition))
+            await self._within_transaction(self.look_up(topic, partition))
         waiting = self._accumulator
         if (
             size > self.config.max_request_size
@@ -295,7 +295,7 @@ class Producer:
             raise ValueError("a batch of no records: give it one at least")
         size = sum(record_size(*record[:3]) for record in checked)
         while (queue := self._place(topic, None, partition, size)) is None:
-            await self._within_transaction(self._learn(topic, partition))
+            await self._within_transaction(self.look_up(topic, partition))
         await self._within_transaction(self._room(size, len(records)))
         future = self._accumulator.add_all(queue, checked, size)
         self._running().wake()
@@ -310,7 +310,7 @@ class Producer:
         """
         size = len(records.data)
         while (queue := self._place(topic, None, partition, size)) is None:
-            await self._within_transaction(self._learn(topic, partition))
+            await self._within_transaction(self.look_up(topic, partition))
         await self._within_transaction(self._room(size, 0))
         future = self._accumulator.add_encoded(queue, records)
         self._running().wake()
@@ -327,7 +327,7 @@ class Producer:
         timestamp_ms = self._time_ms() if timestamp_ms is None else timestamp_ms
         size = record_size(key, value, headers)
         while (queue := self._place(topic, key, partition, size)) is None:
-            await self._within_transaction(self._learn(topic, partition))
+            await self._within_transaction(self.look_up(topic, partition))
         timed = (key, value, _as_headers(headers), timestamp_ms)
         future = self._accumulator.add_all(queue, [timed], size, Codec.GZIP)
         self._running().wake()
@@ -340,7 +340,7 @@ class Producer:
     async def partitions_for(self, topic: str) -> int:
         """Return the number of a topic's partitions. Raises KafkaError as ``send`` does."""
         while topic not in self._topics:
-            await self._learn(topic, None)
+            await self.look_up(topic, None)
         return len(self._topics[topic].queues)
 
     def may_have_to_ask(self, topic: object, partition: object) -> bool:
@@ -380,35 +380,44 @@ class Producer:
             return queues[number]
         return queues[partition_of_key(key, len(queues))]
 
-    async def _learn(self, topic: str, partition: int | None) -> None:
-        """Request metadata until topic and partition exist. Raises KafkaError after ``max_block_ms``."""
-        until_ms = now_ms() + self.config.max_block_ms
+    async def look_up(self, topic: str, partition: int | None, until_ms: float | None = None) -> None:
+        """Request metadata until topic and partition exist. Raises KafkaError at ``until_ms``, by default
+        after ``max_block_ms``.
+        """
+        until_ms = now_ms() + self.config.max_block_ms if until_ms is None else until_ms
         _check_topic(topic)
         if partition is not None and partition < 0:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition={partition} of topic {topic!r}"
             )
-        pause_ms = self.config.retry_backoff_ms
+        pause_ms, code = self.config.retry_backoff_ms, int(ErrorCode.REQUEST_TIMED_OUT)
         while True:
+            self._running()
             try:
                 async with asyncio.timeout_at(until_ms / 1000):
                     state = await self._asked_about(topic)
             except TimeoutError:
-                text = f"topic {topic!r} was not looked up within max_block_ms ({self.config.max_block_ms})"
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from self._cluster.last_failure
+                raise self.unknown_error(topic, partition, code) from self._cluster.last_failure
             known = self._topics.get(topic)
             if known is not None and (partition is None or partition < len(known.queues)):
                 return
             code = state.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if code not in _UNKNOWN or now_ms() + pause_ms > until_ms:
-                if known is not None:
-                    text = f"topic {topic!r} has {len(known.queues)} partitions, not number {partition}"
-                elif code in _UNKNOWN:
-                    text = f"topic {topic!r} does not exist: create it, or check its name"
-                else:
-                    text = f"topic {topic!r}"
-                raise KafkaError(code, text)
+                raise self.unknown_error(topic, partition, code)
             await asyncio.sleep(pause_ms / 1000)
+
+    def unknown_error(self, topic: str, partition: int | None, code: int) -> KafkaError:
+        """The error for a topic or partition that was looked up in vain; ``code`` is of the last answer."""
+        known = self._topics.get(topic)
+        if code == ErrorCode.REQUEST_TIMED_OUT:
+            text = f"topic {topic!r} was not looked up within max_block_ms ({self.config.max_block_ms})"
+        elif known is not None:
+            text = f"topic {topic!r} has {len(known.queues)} partitions, not number {partition}"
+        elif code in _UNKNOWN:
+            text = f"topic {topic!r} does not exist: create it, or check its name"
+        else:
+            text = f"topic {topic!r}"
+        return KafkaError(code, text)
 
     async def _asked_about(self, topic: str) -> ClusterMetadata:
         """Request metadata of the topic, in one request with other topics that are wanted meanwhile."""
@@ -456,8 +465,8 @@ class Producer:
             await asyncio.sleep(self.config.metadata_max_age_ms / 1000)
             with suppress(KafkaError, BrokerConnectionError):
                 await self._cluster.metadata(self._topics)
-            for topic in self._topics:
-                self._take_in(topic)
+            for topic in list(self._topics):
+                self._take_in(topic)  # which forgets those that were deleted
 
     async def _room(self, size: int, count: int = 1) -> None:
         """Wait until there is memory for ``count`` records of ``size`` bytes altogether.
@@ -586,6 +595,11 @@ class Producer:
         empty = transactions.is_empty
         transaction = transactions.detach()
         return None if empty else transaction
+
+    def fail_transaction(self, error: Exception) -> None:
+        """The open transaction, if there is one, can only be aborted: something of it was not accepted."""
+        if self._transactions is not None and self._transactions.stage is TransactionStage.OPEN:
+            self._transactions.on_failed(error)
 
     def _in_transactions(self) -> ProducerTransactions:
         if self._transactions is None:

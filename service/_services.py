@@ -40,6 +40,7 @@ class Services:
         self._address = None if own.health_port is None else (own.health_host, own.health_port)
         #: Port of the health listener while it listens.
         self.health_port: int | None = None
+        self._stop_reason: str | None = None
 
     def run(self) -> None:
         """As ConsumerService.run, for all of them."""
@@ -47,6 +48,7 @@ class Services:
 
     async def serve(self) -> None:
         """Run all until ``stop``; return when the last one has ended. Raises the first error."""
+        self._stop_reason = None
         for service in self.services:
             service.checked_handlers()
         probes = Probes(
@@ -79,6 +81,10 @@ class Services:
     async def _serve_all(self) -> None:
         tasks = [asyncio.create_task(each.serve(), name=f"kohort {each.group}") for each in self.services]
         try:
+            await asyncio.sleep(0)
+            if self._stop_reason is not None:
+                # asked for before they had begun, which each takes as meant for its last run
+                self.stop(self._stop_reason)
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in tasks:
                 if task.done() and not task.cancelled() and task.exception() is not None:
@@ -92,6 +98,7 @@ class Services:
 
     def stop(self, reason: str = "stop() was called") -> None:
         """Ask all of them to stop in good order, from any thread."""
+        self._stop_reason = reason
         for service in self.services:
             service.stop(reason)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
@@ -17,6 +18,7 @@ from kohort.producer import (
     ProducerClosedError,
     ProducerError,
     RecordTooLargeError,
+    TransactionAbortableError,
     TransactionStateError,
 )
 from kohort.protocol import KafkaError
@@ -98,6 +100,26 @@ def test_a_partition_that_does_not_exist_yet_holds_up_no_other_topic(
         assert [future.result(30).offset for future in early] == [0, 1, 2]
 
 
+def test_records_that_wait_for_what_never_comes_wait_together(bootstrap: str, new_topic: Topics) -> None:
+    small = new_topic("small", partitions=1)
+    with BlockingProducer(bootstrap_servers=bootstrap, max_block_ms=1_000) as producer:
+        # one after the other they would take more than a minute
+        wrong = [producer.send(small, b"x", partition=number) for number in (7, *[8] * 60)]
+        errors = [future.exception(30) for future in wrong]
+        assert "not number 7" in str(errors[0])
+        assert all("not number 8" in str(error) for error in errors[1:])
+        assert producer.send(small, b"x").result(30).offset == 0
+
+
+def test_a_close_in_a_hurry_gives_up_what_waits_for_its_topic(bootstrap: str, new_topic: Topics) -> None:
+    small = new_topic("small", partitions=1)
+    producer = BlockingProducer(bootstrap_servers=bootstrap)
+    producer.start()
+    late = [producer.send(small, b"x", partition=7) for _ in range(3)]
+    producer.close(timeout_ms=200)
+    assert [type(future.exception(0)) for future in late] == [ProducerClosedError] * 3
+
+
 def test_a_callback_may_send_and_is_told_not_to_wait(bootstrap: str, new_topic: Topics) -> None:
     topic = new_topic("prod", partitions=1)
     errors: list[Exception] = []
@@ -106,15 +128,16 @@ def test_a_callback_may_send_and_is_told_not_to_wait(bootstrap: str, new_topic: 
         def more(_: object) -> None:
             for number in range(5_000):
                 producer.send(topic, b"%d" % number)
-            try:
-                producer.flush()
-            except ProducerError as error:
-                errors.append(error)
+            for wait in (producer.flush, producer.close):
+                try:
+                    wait()
+                except ProducerError as error:
+                    errors.append(error)
 
         producer.send(topic, b"first").add_done_callback(more)
-        while not errors:
+        while len(errors) < 2:
             producer.flush()
-    assert "cannot wait" in str(errors[0])
+    assert all("cannot wait" in str(error) for error in errors)
     assert len(values(bootstrap, topic)) == 5_001
 
 
@@ -127,6 +150,7 @@ def test_a_process_that_was_forked_is_told_to_make_its_own(bootstrap: str) -> No
             try:
                 producer.send("orders", b"x")
             except ProducerClosedError as error:
+                producer.close()  # as the end of the block does
                 os._exit(0 if "parent process" in str(error) else 1)
             os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -147,6 +171,39 @@ def test_transactions(bootstrap: str, new_topic: Topics) -> None:
         with pytest.raises(ValueError, match="mine"):
             _fail_within(producer, topic)
     assert values(bootstrap, topic) == [b"committed"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{"partition": 7}, {"value": b"x" * 2_000_000}, {"value": "text"}, {"headers": [(1, b"")]}],
+    ids=["no such partition", "too large", "no bytes", "a header without a name"],
+)
+def test_a_transaction_of_which_a_record_was_refused_is_not_committed(
+    bootstrap: str, new_topic: Topics, record: dict[str, object]
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    with BlockingProducer(bootstrap=bootstrap, transactional_id=topic, max_block_ms=300) as producer:
+        with pytest.raises(TransactionAbortableError):
+            _send_within(producer, {"topic": topic, "value": b"good"}, {"topic": topic, **record})
+        _send_within(producer, {"topic": topic, "value": b"the next one"})
+    assert values(bootstrap, topic) == [b"the next one"]
+
+
+def test_a_transaction_of_which_a_record_cannot_be_encoded_is_not_committed(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    topic = new_topic("prod", partitions=1)
+    with BlockingProducer(bootstrap=bootstrap, transactional_id=topic, encode=int) as producer:
+        with pytest.raises(TransactionAbortableError):
+            _send_within(producer, {"topic": topic, "value": 7}, {"topic": topic, "value": "seven"})
+        _send_within(producer, {"topic": topic, "value": 8})
+    assert values(bootstrap, topic) == [b"8"]
+
+
+def _send_within(producer: BlockingProducer, *records: dict[str, Any]) -> None:
+    with producer.transaction():
+        for record in records:
+            producer.send(**record)
 
 
 def test_before_its_start_and_after_its_end_it_takes_nothing(bootstrap: str) -> None:

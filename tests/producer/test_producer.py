@@ -201,20 +201,20 @@ async def test_a_partition_that_does_not_exist_is_told(bootstrap: str, new_topic
             await producer.send(topic, b"x", partition=-1)
 
 
-async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
-    bootstrap: str, topic: str
-) -> None:
+def _grow(bootstrap: str, topic: str, count: int) -> None:
     from kafka import KafkaAdminClient
     from kafka.admin import NewPartitions
 
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_partitions({topic: NewPartitions(total_count=count)})
+
+
+async def test_partitions_that_are_added_are_found_when_they_are_asked_for(
+    bootstrap: str, topic: str
+) -> None:
     async with Producer(bootstrap_servers=bootstrap) as producer:
         await producer.send_and_wait(topic, b"x", partition=0)
-
-        def grow() -> None:
-            with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-                admin.create_partitions({topic: NewPartitions(total_count=3)})
-
-        await asyncio.to_thread(grow)
+        await asyncio.to_thread(_grow, bootstrap, topic, 3)
         assert (await producer.send_and_wait(topic, b"y", partition=2)).partition == 2
         assert await producer.partitions_for(topic) == 3
 
@@ -248,6 +248,26 @@ async def test_records_for_a_topic_that_was_deleted_say_so(bootstrap: str, topic
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         # looked up anew, the topic is made by brokers that do so
         assert (await producer.send_and_wait(topic, b"x")).offset == 0
+
+
+async def test_a_topic_that_was_deleted_does_not_keep_others_from_being_looked_up(
+    bootstrap: str, new_topic: Topics
+) -> None:
+    gone, topic = new_topic("gone", partitions=1), new_topic("prod", partitions=1)
+    key = next(key for key in map(str.encode, "abcdefgh") if partition_of_key(key, 2) == 1)
+    async with (
+        Cluster(bootstrap) as cluster,
+        Producer(bootstrap_servers=bootstrap, metadata_max_age_ms=100) as producer,
+    ):
+        for name in (gone, topic):
+            await producer.send_and_wait(name, b"x")
+        await cluster.delete_topics([gone])
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(_grow, bootstrap, topic, 2)
+        written = [await producer.send_and_wait(topic, b"x", key)]
+        async with asyncio.timeout(30):
+            while not written[-1].partition:
+                written.append(await producer.send_and_wait(topic, b"x", key))
 
 
 async def test_many_first_sends_share_one_question(

@@ -87,6 +87,13 @@ async def test_one_stop_and_one_health_port_for_all(two: Two) -> None:
     assert await two.committed() == [1, 1]
 
 
+async def test_a_block_that_ends_at_once_ends_them_also_the_second_time(two: Two) -> None:
+    for _ in range(2):
+        async with asyncio.timeout(30), two.services.keep_serving():
+            pass
+    assert all(not service.ready for service in two.services.services)
+
+
 async def test_when_one_fails_the_others_end_in_order_and_its_error_is_raised(two: Two) -> None:
     task = asyncio.create_task(two.services.serve())
     await until(lambda: all(two.seen.values()))
