@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _table
+from ._processes import others_seconds
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -97,10 +98,16 @@ class Begun:
 
     loads: str = field(default_factory=_loads)
     at: float = field(default_factory=time.monotonic)
+    others: float = field(default_factory=others_seconds)
 
     def facts(self) -> dict[str, str]:
         took = time.monotonic() - self.at
         return {"load average": f"{self.loads} before, {_loads()} after {took:,.0f} s"}
+
+    def others_share(self) -> float:
+        """What other programs have taken of all processors since then, from 0 to 1."""
+        whole = (time.monotonic() - self.at) * (os.cpu_count() or 1)
+        return max(0.0, others_seconds() - self.others) / whole
 
 
 def publish(

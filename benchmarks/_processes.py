@@ -7,7 +7,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+STAT: Final = Path("/proc/stat")
 
 
 def tree_seconds(root: int) -> float:
@@ -30,6 +32,20 @@ def tree_seconds(root: int) -> float:
         total += ticks.get(pid, 0)
         waiting += parents[pid]
     return total / os.sysconf("SC_CLK_TCK")
+
+
+def others_seconds() -> float:
+    """Processor time so far of all but this process's tree, what other machines of the same host took included;
+    0 where the system does not tell.
+    """
+    try:
+        user, nice, system, _idle, _waits, *interrupts_and_stolen = map(
+            int, STAT.read_text().partition("\n")[0].split()[1:9]
+        )
+    except OSError:
+        return 0.0
+    ticks = user + nice + system + sum(interrupts_and_stolen)
+    return ticks / os.sysconf("SC_CLK_TCK") - tree_seconds(os.getpid())
 
 
 class Meter:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import socket
 import sys
@@ -39,8 +38,8 @@ TOPIC: Final = b"sizing"
 GROUP: Final = "sizing"
 #: Requests that are sent before their answers are read.
 TOGETHER: Final = 200
-#: What this program and a broker may add to the load average beyond the processors.
-OWN_LOAD: Final = 1
+#: What other programs may take of the processors before figures are marked.
+QUIET_SHARE: Final = 0.1
 #: Longer than a million groups take to be read, on a busy machine too.
 LOAD_S: Final = 1_800.0
 #: Topics of a request.
@@ -607,9 +606,9 @@ class Findings:
 
 
 def _told_load(begun: Begun) -> str:
-    busy = float(begun.loads.split()[0]) > OWN_LOAD + len(os.sched_getaffinity(0))
-    mark = ". **Busy**: other programs used the machine, times are up to three times too long" if busy else ""
-    return f"- load average: {begun.facts()['load average']}{mark}"
+    share = begun.others_share()
+    mark = ". **Busy**: times are up to three times too long" if share > QUIET_SHARE else ""
+    return f"- other programs took {share:.0%} of the processors{mark}"
 
 
 def _measure_curves(options: argparse.Namespace, wanted: Sequence[str], found: Findings) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from benchmarks import _sized_cluster, sizing
+from benchmarks import _command, _processes, _sized_cluster, sizing
+from benchmarks._command import Begun
 from benchmarks._sized import raise_descriptor_limit
 from tests.cluster import servers
 
@@ -32,6 +35,33 @@ def test_a_curve_has_a_point_for_each_of_its_counts(
     assert [count for count, *_ in figures] == list(few)
     assert all(mib > 10 for _, mib, *_ in figures)
     assert f"| {few[1]} |" in capsys.readouterr().out
+
+
+def test_a_table_is_marked_where_other_programs_took_a_tenth_of_the_processors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processors = os.cpu_count() or 1
+    for share, marked in (0.0, False), (0.05, False), (0.5, True):
+        begun, found = Begun(at=time.monotonic() - 100, others=20.0), sizing.Findings()
+        monkeypatch.setattr(_command, "others_seconds", lambda share=share: 20.0 + share * 100 * processors)
+        found.add("groups", (), "| 1 |", begun)
+        assert f"took {share:.0%} of the processors" in found.tables["sizing-groups"]
+        assert ("Busy" in found.tables["sizing-groups"]) == marked
+
+
+def test_what_this_process_and_its_children_took_is_not_that_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    stat = tmp_path / "stat"
+    stat.write_text(
+        f"cpu {3 * ticks} {4 * ticks} {5 * ticks} 9000 900 0 {ticks} {2 * ticks} 7 7\ncpu0 1 1 1\n"
+    )
+    monkeypatch.setattr(_processes, "STAT", stat)
+    monkeypatch.setattr(_processes, "tree_seconds", lambda _root: 6.0)
+    assert _processes.others_seconds() == 9.0
+    stat.unlink()
+    assert _processes.others_seconds() == 0.0
 
 
 def test_storms_are_survived() -> None:
