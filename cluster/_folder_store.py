@@ -5,32 +5,44 @@ are created or deleted entirely or not at all, whenever the broker dies; each ot
 own, ``kohort-KIND.json``. A file is read when one of its entries is first asked for. Files hold no versions:
 an entry begins at version 0 with each start, since only this process can have seen an earlier one.
 
+Topics may be created one by one by the thousand: ``kohort.json`` is written by the first step of a process,
+and again whenever the steps since then, in ``kohort.json.steps``, have become as long. A clean stop leaves
+``kohort.json`` alone.
+
 ====================  =========================================================================
 field of kohort.json  content
 ====================  =========================================================================
-``version``           1: the format
+``version``           2: the format; 1 had no steps
+``step``              number of the last step that is in it
 ``next_producer_id``  end of the last block of producer ids that was taken
 ``deleted``           by id, the names of topics that are being deleted; formerly a list of ids
 ``topics``            by name: ``id``, ``partitions`` (how many), ``configs`` that were set
 ====================  =========================================================================
+
+In a step ``entries`` has the values of the entries that it leaves, by path, and ``gone`` the paths of those
+that it removes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeGuard
 from uuid import UUID
 
 from ..protocol import JsonObject
 from ..protocol.named_tuples import NamedTuple
-from ._files import StateFile, StateFileError, encode_lines
+from ._files import StateFile, StateFileError, StepFile
 from ._store import Change, SessionState, StoreEntry, Value
 from .layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from .tree import Step, Tree, TreeStore
 
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
+
+#: Most bytes of steps behind a smaller ``kohort.json``.
+_STEPS_BYTES: Final = 1 << 16
 
 #: What removing each file would lose: the end of the error for one that cannot be read.
 _WITHOUT: Final = {
@@ -55,48 +67,18 @@ def _document_part(folder: Path, kind: str, path: str) -> _Part:
     return _Part(file, lambda content: {path: content})
 
 
-def _read_topics(content: JsonObject) -> dict[str, Value]:
-    """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
-    deleted = content["deleted"]
-    names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
-    found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
-    found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
-    for name, stored in content["topics"].items():
-        if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
-            raise ValueError(f"the topic {name} has no id or no configs")
-        found[f"{TOPICS}/{name}"] = stored
-    return found
-
-
-class _TopicLines(NamedTuple):
-    """The content of ``kohort.json``, each entry encoded: topics may be created one by one by the thousand,
-    and all others are written each time.
-    """
-
-    next_producer_id: int
-    deleted: Mapping[str, str]
-    topics: Mapping[str, str]
-
-    def after(self, step: Step) -> _TopicLines:
-        """The content after a step."""
-        next_producer_id = self.next_producer_id
-        below = {DELETED_TOPICS: {**self.deleted}, TOPICS: {**self.topics}}
-        for path, entry in step.items():
-            parent, _, name = path.rpartition("/")
-            value = entry.value if _is_kept(entry) else None
-            if path == PRODUCER_IDS:
-                next_producer_id = value or 0
-            elif parent in below and _is_kept(entry):
-                below[parent][name] = f"{encode_lines(name)}: {encode_lines(value)}"
-            elif parent in below:
-                below[parent].pop(name, None)
-        return _TopicLines(next_producer_id, below[DELETED_TOPICS], below[TOPICS])
-
-    def text(self, version: int) -> str:
-        """The whole file."""
-        deleted, topics = (",\n".join(each.values()) for each in (self.deleted, self.topics))
-        head = f'"version": {version},\n"next_producer_id": {self.next_producer_id}'
-        return f'{{{head},\n"deleted": {{{deleted}}},\n"topics": {{{topics}}}}}'
+def _topics_content(number: int, entries: Step) -> JsonObject:
+    """The content of ``kohort.json``, which has taken in so many steps."""
+    below: dict[str, JsonObject] = {DELETED_TOPICS: {}, TOPICS: {}}
+    next_producer_id = 0
+    for path, entry in entries.items():
+        parent, _, name = path.rpartition("/")
+        if _is_kept(entry) and path == PRODUCER_IDS:
+            next_producer_id = entry.value
+        elif _is_kept(entry) and parent in below:
+            below[parent][name] = entry.value
+    deleted, topics = below.values()
+    return {"step": number, "next_producer_id": next_producer_id, "deleted": deleted, "topics": topics}
 
 
 def _is_kept(entry: StoreEntry | None) -> TypeGuard[StoreEntry]:
@@ -113,16 +95,17 @@ class FolderStore(TreeStore):
     def __init__(self, folder: Path | str) -> None:
         super().__init__(Tree(), SessionState.CONNECTED)
         folder = Path(folder)
-        file = StateFile(
-            folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
+        self._topics = StateFile(
+            folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs", version=2
         )
-        topics = _Part(file, _read_topics)
+        self._steps = StepFile(folder / f"{TOPICS_FILE}.steps")
+        # those that were made, and the bytes of them from which on the next one saves everything
+        self._made = self._most_bytes = 0
+        topics = _Part(self._topics, self._read_topics)
         # by path, or by the path above
         self._parts: dict[str, _Part] = {TOPICS: topics, DELETED_TOPICS: topics, PRODUCER_IDS: topics}
         self._parts |= {path: _document_part(folder, kind, path) for kind, path in DOCUMENTS.items()}
         self._unread = {part.file for part in self._parts.values()}
-        # encoded before the first step that changes one
-        self._topic_lines: _TopicLines | None = None
 
     def get(self, path: str) -> StoreEntry | None:
         """See MetadataStore. Raises StateFileError for a document that cannot be read."""
@@ -135,7 +118,7 @@ class FolderStore(TreeStore):
         return super().children(path)
 
     async def commit(self, *changes: Change) -> None:
-        """See MetadataStore. Each document is written whole, to another name, and renamed."""
+        """See MetadataStore."""
         self.commit_now(*changes)
 
     def commit_now(self, *changes: Change) -> None:
@@ -158,29 +141,50 @@ class FolderStore(TreeStore):
         self._tree.apply(step)
 
     def _save(self, path: str, step: Step) -> None:
-        """Write the file that holds ``path`` as it is after the step."""
+        """Make a step durable that changes ``path``."""
         file = self._parts.get(path, self._parts[TOPICS]).file
-        if file is self._parts[TOPICS].file:
-            known = self._topic_lines or _TopicLines(0, {}, {}).after(self._tree.entries())
-            lines = known.after(step)
-            file.save_text(lines.text(file.version))
-            self._topic_lines = lines
-            return
-        entry = step[path]
-        if entry is None or entry.ephemeral:
-            raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
-        file.save(entry.value)
+        if file is self._topics and self._steps.size < self._most_bytes:
+            self._append_step(step)
+        elif file is self._topics:
+            self._save_topics(step)
+        else:
+            entry = step[path]
+            if entry is None or entry.ephemeral:
+                raise OSError(f"{file.path} cannot be emptied: remove it while the broker is stopped")
+            file.save(entry.value)
+
+    def _append_step(self, step: Step) -> None:
+        there = {path: entry.value for path, entry in step.items() if _is_kept(entry)}
+        gone = [path for path in step if path not in there and _is_kept(self._tree.get(path))]
+        try:
+            self._steps.append(self._made + 1, {"entries": there, "gone": gone})
+        except OSError:
+            self._most_bytes = 0
+            raise
+        self._made += 1
+
+    def _save_topics(self, step: Step) -> None:
+        """Write everything, as it is after a step."""
+        content = _topics_content(self._made + 1, {**self._tree.entries(), **step})
+        self._most_bytes = max(self._topics.save(content), _STEPS_BYTES)
+        self._made += 1
+        self._steps.remove()
 
     def close(self) -> None:
         """End the session: its ephemeral entries go."""
         if self._session is SessionState.LOST:
             return
+        if self._steps.size:
+            # what cannot be saved stays where it is
+            with suppress(OSError):
+                self._save_topics({})
         self._tree.apply({path: None for path, entry in self._tree.entries().items() if entry.ephemeral})
         self._become(SessionState.LOST)
 
     def files(self) -> list[Path]:
         """The files that exist, that of the topics first."""
-        paths = dict.fromkeys(part.file.path for part in self._parts.values())
+        others = [part.file.path for part in self._parts.values()]
+        paths = dict.fromkeys([self._topics.path, self._steps.path, *others])
         return [path for path in paths if path.exists()]
 
     def unreadable(self, path: str, error: Exception) -> StateFileError:
@@ -192,6 +196,32 @@ class FolderStore(TreeStore):
         part = self._parts.get(path) or self._parts.get(path.rpartition("/")[0])
         if part is not None and part.file in self._unread:
             found = part.file.load(part.read) or {}
+            if part.file is self._topics:
+                self._read_steps(found)
             self._tree.apply({path: StoreEntry(value) for path, value in found.items()})
             self._unread.discard(part.file)
         return part
+
+    def _read_topics(self, content: JsonObject) -> dict[str, Value]:
+        """The entries of ``kohort.json``; in a file of a former version deleted topics are a list of ids."""
+        deleted = content["deleted"]
+        names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
+        self._made = int(content.get("step", 0))
+        found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
+        found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
+        for name, stored in content["topics"].items():
+            if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
+                raise ValueError(f"the topic {name} has no id or no configs")
+            found[f"{TOPICS}/{name}"] = stored
+        return found
+
+    def _read_steps(self, found: dict[str, Value]) -> None:
+        """Add the steps that ``kohort.json`` has not taken in to what it has."""
+        try:
+            for step in self._steps.read(self._made):
+                for path in step["gone"]:
+                    del found[path]
+                found.update(step["entries"])
+                self._made = step["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._topics.unreadable(error) from error

@@ -30,7 +30,7 @@ from tests.broker.wire import Wire, create_topic, part
 
 
 class FailingOs:
-    """The module ``os``, one of whose steps of a replacement fails."""
+    """The module ``os``, one of whose steps of a change fails."""
 
     def __init__(self, step: str, number: int) -> None:
         self._step = step
@@ -60,6 +60,12 @@ class FailingOs:
 
             file.write = half
         return file
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if self._step == "write":
+            os.write(descriptor, data[: len(data) // 2])
+            self._fail()
+        return os.write(descriptor, data)
 
     def fsync(self, descriptor: int) -> None:
         if self._step == "fsync":
@@ -142,7 +148,8 @@ def test_a_change_that_cannot_be_kept_is_not_made_and_can_be_tried_again(
         create_topic(wire, "orders", 2)
         create_topic(wire, "old")
         before = seen(wire)
-        for step in ("open", "write", "fsync", "replace"):
+        # those of topics are a step first; once that was refused, everything is written
+        for step in ("write", "open", "fsync", "replace"):
             for number in (errno.ENOSPC, errno.EIO):
                 failing = FailingOs(step, number)
                 with monkeypatch.context() as patch:
