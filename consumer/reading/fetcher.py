@@ -239,9 +239,10 @@ class Fetcher:
         return max(config.max_partition_fetch_bytes, min(config.fetch_max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
+        """Return whether more is buffered than one response brings: the next one comes while that is read."""
         buffered = self.reading.delivery.undelivered_bytes(position.partition)
         whole = self.reading.delivery.held.total
-        return buffered >= self.config.max_partition_fetch_bytes or (
+        return buffered > self.config.max_partition_fetch_bytes or (
             buffered > 0 and whole >= self.config.prefetch_max_bytes
         )
 

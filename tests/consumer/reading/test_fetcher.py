@@ -75,6 +75,14 @@ async def test_a_partition_with_enough_buffered_is_not_asked_for_until_some_is_t
     assert [sorted(start) for _, start, _ in asked] == [[A, B], [B]]
 
 
+async def test_the_next_response_is_asked_for_while_a_full_one_whose_last_batch_is_cut_is_unread() -> None:
+    whole, cut = batch([b"x" * 500]), batch([b"y" * 500], 1)
+    bench = FetchBench({LEADER: [{A: fetched((whole + cut)[:1_000])}]})
+    bench.begin(A)
+    assert [start[A].offset for _, start, _ in await bench.run(2)] == [0, 1]
+    assert bench.delivery.undelivered_bytes(A) == 1_000
+
+
 async def test_where_all_have_enough_the_next_request_goes_out_once_some_is_taken() -> None:
     much = batch([b"x" * 1_000])
     bench = FetchBench({LEADER: [{A: fetched(much)}]})
