@@ -73,7 +73,7 @@ $(VENV)/.installed: pyproject.toml $(wildcard */_native.pyx)
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@echo "installing kohort and what it needs into $(VENV) (some minutes the first time: PySpark is 450 MB)"
 	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77"
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[all,dev]'
 	@touch $@
 
 # pytest rewrites the asserts of every test file and keeps what it wrote: here once, else each of the processes that run
@@ -121,7 +121,7 @@ mutants: $(VENV)/.installed
 
 # some mutants of one room, drawn by the commit's hash; the goal is lower than that of a whole room, because draws vary
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 4
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192

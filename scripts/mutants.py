@@ -1,7 +1,7 @@
 """Mutation testing: makes thousands of small changes to the code and reports those that no test notices.
 
 ``make mutants`` tests whole rooms, which takes hours. ``make mutants MUTANTS_ARGS='--functions 30 --minutes
-4'``, which CI uses, draws functions of one room and three in ten of their mutants, and stops after that time:
+3'``, which CI uses, draws functions of one room and three in ten of their mutants, and stops after that time:
 three mutants in ten of many functions say more about a room than all mutants of a few. A room is copied to
 ``build/mutants``, as package ``kohort`` beside its tests, and mutmut is run there. Survivors that
 ``tests/mutants.toml`` lists, with the reason why no test needs to notice them, are not counted. Exits 1 below
