@@ -35,7 +35,7 @@ def tree_seconds(root: int) -> float:
 
 
 def others_seconds() -> float:
-    """Processor time so far of all but this process's tree, what other machines of the same host took included;
+    """Processor time so far of all but this process's tree, what other machines of its host took included;
     0 where the system does not tell.
     """
     try:

@@ -39,7 +39,7 @@ def _is_recording_size(size: int) -> bool:
     return size == 0 or size >= 1 << 20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerSettings(SecuritySettings, ShareCoordinatorSettings, TransactionSettings, GroupSettings):
     """Settings of a broker, defaults as Kafka's: its own, and those of its parts."""
 

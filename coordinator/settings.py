@@ -9,6 +9,7 @@ are not Kafka's. Values are checked when settings are read, not in this class.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
+from ..protocol.compared_fields import ComparedFields
 from ..settings import BROKER, MAX_INT, Row, Scope
 
 #: Longest time, in ms, that a member is kept before its first rebalance ends (a constant in Kafka too): while
@@ -21,8 +22,8 @@ def _are_names(text: str) -> bool:
     return all(names) and len(set(names)) == len(names)
 
 
-@dataclass
-class GroupSettings:
+@dataclass(eq=False, repr=False)
+class GroupSettings(ComparedFields):
     """Settings of the coordinator; times are in ms unless the name says otherwise."""
 
     SCOPE: ClassVar[Scope] = BROKER

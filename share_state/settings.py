@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from ..protocol.compared_fields import ComparedFields
 from ..settings import BROKER, MAX_INT, Row, Scope
 
 
-@dataclass
-class ShareCoordinatorSettings:
+@dataclass(eq=False, repr=False)
+class ShareCoordinatorSettings(ComparedFields):
     """Settings of the share coordinator and its topic. Times are in milliseconds."""
 
     SCOPE: ClassVar[Scope] = BROKER

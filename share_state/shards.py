@@ -94,7 +94,7 @@ class PruneLog(Command):
     end_offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StateWriteRefused(CoordinatorEvent):
     """The record of a share partition was refused by the log, or is too large for it."""
 

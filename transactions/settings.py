@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from ..protocol.compared_fields import ComparedFields
 from ..settings import BROKER, MAX_INT, Row, Scope
 
 
-@dataclass
-class TransactionSettings:
+@dataclass(eq=False, repr=False)
+class TransactionSettings(ComparedFields):
     """Settings of the transaction coordinator. Times are in milliseconds."""
 
     SCOPE: ClassVar[Scope] = BROKER

@@ -355,7 +355,7 @@ def markers_written(shard: TransactionShard, now_ms: int, *, prepared: Transacti
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RecordRefused(CoordinatorEvent):
     """The record of a transactional id was refused by the log, or is too large for it."""
 

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from ...log import CompressionType, LogConfig
 from ...protocol import GZIP_LEVEL, LZ4_LEVEL, ZSTD_LEVEL
+from ...protocol.compared_fields import ComparedFields
 from ...settings import MAX_LONG, TOPIC, Row, Scope, settings_of
 from ..quotas import are_replicas
 from ..settings import BrokerSettings, TimestampType
@@ -27,8 +28,8 @@ def _throttled_replicas_row(doc: str) -> Row:
     return Row(doc, allowed="PARTITION:BROKER with commas, or * for all", check=are_replicas, commas=True)
 
 
-@dataclass(slots=True)
-class TopicConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class TopicConfig(ComparedFields):
     """Configs of one topic, defaults as Kafka's."""
 
     SCOPE: ClassVar[Scope] = TOPIC

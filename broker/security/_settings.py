@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from ...protocol.compared_fields import ComparedFields
 from ...settings import LISTENER, MAX_INT, MAX_LONG, Row, Scope
 
 ClientAuth = Literal["none", "requested", "required"]
@@ -12,8 +13,8 @@ ClientAuth = Literal["none", "requested", "required"]
 DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 
-@dataclass
-class SecuritySettings:
+@dataclass(eq=False, repr=False)
+class SecuritySettings(ComparedFields):
     """Settings of connections and security. Most can be set for one listener: see ``listener_name``."""
 
     SCOPE: ClassVar[Scope] = LISTENER

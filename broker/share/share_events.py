@@ -14,7 +14,7 @@ from ...coordinator.groups.events import Share
 from ...protocol import EventName
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareEvent(GroupEvent):
     """Something that happened in a share partition."""
 
@@ -22,7 +22,7 @@ class ShareEvent(GroupEvent):
     partition: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class SharePartitionStalled(ShareEvent):
     """Records are in flight, and the start offset has not moved for twice the duration of a lock. ``member``
     has the record there, "" if nobody has; ``records`` are in flight, ``done`` of them done.
@@ -37,7 +37,7 @@ class SharePartitionStalled(ShareEvent):
     stalled_ms: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class SharePartitionResumed(ShareEvent):
     """The start offset of a share partition that stood still has moved to ``start_offset``."""
 
@@ -47,7 +47,7 @@ class SharePartitionResumed(ShareEvent):
     stalled_ms: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ShareRecordsEvent(ShareEvent):
     """Something happened to ``records`` records since the last such event, which ``member`` had for the
     ``delivery_count``-th time; the last of them are those from ``first_offset`` to ``last_offset``.

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
+from ...protocol.compared_fields import ComparedFields
+
 #: Most events that wait for a subscription's reader; beyond that the oldest are dropped.
 MAX_WAITING: Final = 1_000
 
 
-@dataclass(slots=True)
-class CoordinatorEvent:
+@dataclass(slots=True, eq=False, repr=False)
+class CoordinatorEvent(ComparedFields):
     """Base of events. ``group`` is the id of the group concerned, "" for none.
 
     ``timestamp_ms`` and ``sequence`` are set when the event is reported: the time, and the number in its
@@ -33,7 +35,7 @@ class CoordinatorEvent:
     timestamp_ms: int = field(default=0, kw_only=True, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RecordSkipped(CoordinatorEvent):
     """A record of the offsets topic could not be read and was skipped."""
 
@@ -45,7 +47,7 @@ class RecordSkipped(CoordinatorEvent):
     reason: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShardLoading(CoordinatorEvent):
     """Progress of a long load of a partition of the offsets topic."""
 
@@ -56,7 +58,7 @@ class ShardLoading(CoordinatorEvent):
     duration_ms: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShardLoaded(CoordinatorEvent):
     """A partition of the offsets topic was loaded."""
 
@@ -70,7 +72,7 @@ class ShardLoaded(CoordinatorEvent):
     duration_ms: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EventsLost(CoordinatorEvent):
     """Only in a subscription: its reader was too slow and lost the ``count`` events before this one."""
 

@@ -100,7 +100,7 @@ class Move(NamedTuple):
 # start.
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class GroupEvent(CoordinatorEvent):
     """Something that happened in a group.
 
@@ -119,7 +119,7 @@ class GroupEvent(CoordinatorEvent):
     client_host: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class CausedEvent(GroupEvent):
     """An event with a kind of cause; if there are several causes, the kind of the first."""
 
@@ -133,7 +133,7 @@ class RebalanceStarted(CausedEvent):
     name = EventName.REBALANCE_STARTED
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class RebalanceCompleted(CausedEvent):
     """A rebalance is over: generation ``generation`` is Stable, or Empty with ``members`` 0.
 
@@ -198,7 +198,7 @@ class RebalanceCompleted(CausedEvent):
         return self._counted
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class GenerationAbandoned(CausedEvent):
     """``generation`` ended after all had joined, before its assignment was handed out."""
 
@@ -224,7 +224,7 @@ class MemberGone(CausedEvent):
     share = "members"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class MemberReplaced(GroupEvent):
     """A static member returned under the new id ``member``; ``old_member`` is fenced from then on."""
 
@@ -234,7 +234,7 @@ class MemberReplaced(GroupEvent):
     old_member: str
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class RevocationAsked(GroupEvent):
     """A member of a consumer group was asked to give up ``partitions`` partitions, for which others wait."""
 
@@ -253,7 +253,7 @@ class MemberIdUnused(GroupEvent):
     share = "members"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class OffsetsRemoved(GroupEvent):
     """``count`` offsets of a group were removed: they expired, or they or their topic were deleted."""
 
@@ -270,7 +270,7 @@ class GroupRemoved(GroupEvent):
     name = EventName.GROUP_REMOVED
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Refusal(GroupEvent):
     """A request was refused with ``error_code``."""
 
@@ -280,7 +280,7 @@ class Refusal(GroupEvent):
     error_code: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class MemberFenced(Refusal):
     """``api`` was refused because its sender is not a member (any more), or not in this generation."""
 
@@ -296,7 +296,7 @@ class JoinRefused(Refusal):
     name = EventName.JOIN_REFUSED
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class CommitRefused(Refusal):
     """A whole OffsetCommit was refused; ``claimed_generation`` is the generation that it names."""
 
@@ -305,7 +305,7 @@ class CommitRefused(Refusal):
     claimed_generation: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class AssignorFailed(Refusal):
     """The assignor of a consumer group gave no usable result: members keep their partitions."""
 

@@ -1,0 +1,26 @@
+"""Equality and text of dataclasses without code of their own: a start makes many, and compares few."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+
+class ComparedFields:
+    """Base of dataclasses that are made with ``eq=False, repr=False``: two are equal, and look, as if those
+    were generated. To compile both takes as long as the rest of the class; of settings it takes milliseconds.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        own: Any = self
+        names = (field.name for field in fields(own) if field.compare)
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __repr__(self) -> str:
+        own: Any = self
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(own) if field.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
