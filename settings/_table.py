@@ -202,9 +202,9 @@ _read_off: dict[type[object], dict[str, Setting]] = {}
 def settings_of(cls: type[object]) -> dict[str, Setting]:
     """Return the settings of a table by field name. Raises TypeError for a field without a Row."""
     if cls not in _read_off:
-        hints = get_type_hints(cls, include_extras=True)
+        hints, scopes = get_type_hints(cls, include_extras=True), _scopes_of(cls)
         _read_off[cls] = {
-            name: _make_setting(name, hints[name], default, _scope_of(cls, name))
+            name: _make_setting(name, hints[name], default, scopes[name])
             for name, default in _field_defaults(cls)
         }
     return _read_off[cls]
@@ -225,11 +225,13 @@ def _field_defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
             yield name, MISSING if info.is_required() else info.get_default(call_default_factory=True)
 
 
-def _scope_of(cls: type[Any], name: str) -> Scope:
-    owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
-    # a base class that several parts share has no scope
-    scope: Scope = getattr(owner, "SCOPE", None) or cls.SCOPE
-    return scope
+def _scopes_of(cls: type[Any]) -> dict[str, Scope]:
+    """The scope of each field: that of the class that annotates it; one that several parts share has none."""
+    return {
+        name: getattr(base, "SCOPE", None) or cls.SCOPE
+        for base in reversed(cls.__mro__)
+        for name in inspect.get_annotations(base)
+    }
 
 
 def _make_setting(name: str, hint: object, default: object, scope: Scope) -> Setting:
