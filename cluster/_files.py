@@ -114,7 +114,7 @@ class StepFile:
         steps = [_parse_step(line) for line in content.split(b"\n")]
         while steps and steps[-1] is None:
             steps.pop()
-        found = []
+        found: list[JsonObject] = []
         for number, step in enumerate(steps, start=1):
             if step is None:
                 raise ValueError(f"line {number} of {self.path.name} is damaged")
