@@ -236,14 +236,17 @@ def _line_writer(options: argparse.Namespace) -> Callable[[Printed], bytes]:
     return _as_json if options.json else _as_text(options)
 
 
-def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed]) -> None:
-    out = sys.stdout.buffer
+def _write_records(line: Callable[[Printed], bytes], records: Sequence[Printed]) -> int:
+    """Write a line of each record; return how many bytes these are."""
+    out, size = sys.stdout.buffer, 0
     for first in range(0, len(records), _MOST):
         rest = memoryview(b"".join(map(line, records[first : first + _MOST])))
+        size += len(rest)
         while rest:
             # unbuffered (PYTHONUNBUFFERED), a pipe may take a part
             rest = rest[out.write(rest) :]
         out.flush()
+    return size
 
 
 def record_row(record: Printed) -> dict[str, object]:

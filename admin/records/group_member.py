@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -12,6 +13,7 @@ from ...protocol import ErrorCode, KafkaError, TopicPartition
 from ...settings import MAX_INT
 from ...statemachine import MemberState
 from .membership import Complaints, member_settings
+from .output import LOOK_S, Output, pipe_of_stdout
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -22,9 +24,9 @@ async def print_as_member(
     options: argparse.Namespace,
     client_id: str,
     ends: Mapping[TopicPartition, int],
-    write: Callable[[list[Record]], None],
+    write: Callable[[list[Record]], int],
 ) -> None:
-    """Write records as ``options`` say, and commit what is written. Raises KafkaError."""
+    """Write records as ``options`` say, and commit what the output's reader has used. Raises KafkaError."""
     settings = {
         **member_settings(options, client_id, _FETCH_WAIT_MS),
         # as without a group
@@ -36,7 +38,7 @@ async def print_as_member(
     consumer.logged = False
     consumer.events.listen(Complaints().note_event)
     left = options.count
-    watch = _Patience(options.timeout)
+    watch, output = _Patience(options.timeout), Output[Record](pipe_of_stdout())
     async with consumer:
         while options.follow or not _at_end(consumer, ends):
             if not options.follow:
@@ -46,12 +48,15 @@ async def print_as_member(
                 # leave out what was written after the command began
                 shown = [record for record in shown if record.offset < ends.get(record.topic_partition, 0)]
             if shown:
-                write(shown)
-                consumer.done_all(shown)
+                output.note_written(shown, write(shown))
+            consumer.done_all(output.take_used())
             if left is not None:
                 left -= len(shown)
                 if left <= 0:
                     break
+        while output.end():
+            await asyncio.sleep(LOOK_S)
+            consumer.done_all(output.take_used())
 
 
 class _Patience:

@@ -16,6 +16,7 @@ from ...protocol import ErrorCode, KafkaError
 from ...settings import MAX_INT
 from ..screen import Screen
 from .membership import Complaints, member_settings
+from .output import LOOK_S, Output, pipe_of_stdout
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -25,16 +26,16 @@ _QUIET_S: Final = 2.0
 
 
 def print_as_share_member(
-    options: argparse.Namespace, client_id: str, write: Callable[[list[ShareRecord]], None]
+    options: argparse.Namespace, client_id: str, write: Callable[[list[ShareRecord]], int]
 ) -> None:
-    """Write records as ``options`` say, and accept what is written. Raises KafkaError.
+    """Write records as ``options`` say, and accept what the reader of the output has used. Raises KafkaError.
 
     The reader of the output may take its time: locks are renewed in another thread meanwhile.
     """
     settings = {
         **member_settings(options, client_id, _WAIT_MS),
-        # what is locked and not printed has been delivered once more
-        "max_locked_records": min(_MOST, options.count or _MOST),
+        # what is locked and not printed has been delivered once more; some are printed and not used yet
+        "max_locked_records": min(2 * _MOST, options.count or 2 * _MOST),
         # for as long as the reader of the output takes
         "max_processing_ms": MAX_INT,
     }
@@ -42,22 +43,25 @@ def print_as_share_member(
     consumer.logged = False
     consumer.events.listen(Complaints().note_event)
     consumer.events.listen(_tell_lost)
-    left = options.count
+    left, output = options.count, Output[ShareRecord](pipe_of_stdout())
     with consumer:
         until = time.monotonic() + options.timeout
         while left is None or left > 0:
-            shown = consumer.getmany(left, _WAIT_MS)
+            shown = consumer.getmany(_MOST if left is None else min(left, _MOST), _WAIT_MS)
             if shown:
-                write(shown)
-                consumer.accept(shown)
+                output.note_written(shown, write(shown))
                 until = time.monotonic() + _QUIET_S
             elif not options.follow and time.monotonic() > until:
                 if consumer.assignment():
                     break
                 text = f"no partition was assigned for {options.timeout:g} s: how many members has the group?"
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
+            consumer.accept(output.take_used())
             if left is not None:
                 left -= len(shown)
+        while output.end():
+            time.sleep(LOOK_S)
+            consumer.accept(output.take_used())
         consumer.flush()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -178,6 +179,39 @@ def test_what_reaches_nobody_is_not_committed(
     assert len(places(consume(topic, "--group", name, "--json"))) == 5
 
 
+def test_what_a_reader_leaves_in_the_pipe_is_not_committed(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Callable[..., None],
+    consume: Command,
+    group: Callable[[str], str],
+) -> None:
+    topic, name = new_topic("consume", partitions=1), group("consume")
+    produce(topic, {0: 1_200})
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--group", name]
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        # as "head -1" does
+        first = os.read(process.stdout.fileno(), 1_000).splitlines()[0]
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+    assert json.loads(first)["offset"] == 0
+    # what was in the same block comes again
+    assert places(consume(topic, "--group", name, "--json"))[-1_199:] == [(0, n) for n in range(1, 1_200)]
+
+
+def test_what_a_reader_of_a_share_group_leaves_in_the_pipe_is_given_again(
+    bootstrap: str, jobs: str, queue: str, consume: Command
+) -> None:
+    command = [sys.executable, "-m", "kohort", "consume", jobs, "--bootstrap", bootstrap, "--group", queue]
+    with subprocess.Popen([*command, "--share"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        os.read(process.stdout.fileno(), 1)
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+    assert len(places(consume(jobs, "--group", queue, "--share", "--json"))) == 30
+
+
 def test_a_share_group_accepts_what_was_printed_and_gets_the_rest_again(
     jobs: str, queue: str, consume: Command, groups: Groups
 ) -> None:
@@ -209,10 +243,10 @@ def test_a_reader_of_the_output_that_takes_its_time_holds_up_no_heartbeat(
     beat, kept = threading.Event(), list[bool]()
     write, on_heartbeat = consume_command._write_records, ShareMembership._on_heartbeat
 
-    def write_slowly(*given: Any) -> None:
+    def write_slowly(*given: Any) -> int:
         beat.clear()
         kept.append(beat.wait(PATIENCE_S))
-        write(*given)
+        return write(*given)
 
     def note(member: ShareMembership, response: Any) -> None:
         on_heartbeat(member, response)
