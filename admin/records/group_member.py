@@ -6,14 +6,15 @@ import argparse
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
-from ...consumer import AsyncGroupConsumer, Record
+from ...consumer import AsyncGroupConsumer, Record, StaleRecordError
 from ...protocol import ErrorCode, KafkaError, TopicPartition
 from ...settings import MAX_INT
 from ...statemachine import MemberState
 from .membership import Complaints, member_settings
-from .output import LOOK_S, Output, pipe_of_stdout
+from .output import END_S, LOOK_S, Output, pipe_of_stdout
 
 #: Most records at a time, and the longest wait for the first of them.
 _MOST, _WAIT_MS = 500, 200
@@ -32,6 +33,8 @@ async def print_as_member(
         # as without a group
         "receive_message_max_bytes": MAX_INT,
         "isolation_level": "read_committed" if options.read_committed else "read_uncommitted",
+        # a reader of the output that does not read holds up no other member
+        "drain_timeout_ms": round(END_S * 1_000),
         "auto_offset_reset": options.start if isinstance(options.start, str) else options.start[1],
     }
     consumer = AsyncGroupConsumer(*dict.fromkeys(options.topics), **settings)
@@ -49,14 +52,19 @@ async def print_as_member(
                 shown = [record for record in shown if record.offset < ends.get(record.topic_partition, 0)]
             if shown:
                 output.note_written(shown, write(shown))
-            consumer.done_all(output.take_used())
+            _mark_done(consumer, output.take_used())
             if left is not None:
                 left -= len(shown)
                 if left <= 0:
                     break
         while output.end():
             await asyncio.sleep(LOOK_S)
-            consumer.done_all(output.take_used())
+            _mark_done(consumer, output.take_used())
+
+
+def _mark_done(consumer: AsyncGroupConsumer, used: list[Record]) -> None:
+    with suppress(StaleRecordError):  # others have those by now
+        consumer.done_all(used)
 
 
 class _Patience:

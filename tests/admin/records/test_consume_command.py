@@ -23,7 +23,7 @@ from kohort.admin.records import consume_command, group_member
 from kohort.client import Cluster
 from kohort.client.connection import Connection
 from kohort.client.surroundings import SURROUNDINGS, Surroundings
-from kohort.consumer import Record
+from kohort.consumer import GroupConsumer, Record
 from kohort.consumer.share.member import ShareMembership
 from kohort.producer import Producer
 from kohort.protocol import KafkaError, TopicPartition
@@ -272,6 +272,28 @@ def test_output_that_takes_a_part_at_a_time_gets_all_of_it(monkeypatch: pytest.M
         lambda record: record.value or b"", [Record("t", 0, 0, 0, None, b"0123456789")] * 3
     )
     assert got == b"0123456789" * 3
+
+
+def test_a_reader_that_does_not_read_holds_up_no_other_member(
+    bootstrap: str, new_topic: Topics, produce: Callable[..., None], group: Callable[[str], str]
+) -> None:
+    topic, name = new_topic("consume", partitions=2), group("consume")
+    produce(topic, {0: 5, 1: 5})
+    command = [sys.executable, "-m", "kohort", "consume", topic, "--bootstrap", bootstrap, "--group", name]
+    with subprocess.Popen([*command, "--follow"], stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"v"
+        with GroupConsumer(topic, bootstrap=bootstrap, group=name, auto_offset_reset="earliest") as other:
+            # what was printed of it and not read comes again
+            again = other.getmany(timeout_ms=PATIENCE_S * 1_000)
+            assert len(again) == 5
+            other.done_all(again)
+        lines = [process.stdout.readline() for _ in range(10)]
+        produce(topic, {0: 1, 1: 1})
+        lines += [process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    assert lines == [b"alue\n", *[b"value\n"] * 11]
 
 
 def test_it_follows_until_ctrl_c(bootstrap: str, new_topic: Topics, produce: Callable[..., None]) -> None:
