@@ -1,5 +1,6 @@
 """``__consumer_offsets``: its record formats, the partition of a group, and the store of its logs."""
 
+from ._commits import commits_again, enter_commits
 from ._encoded import (
     Commits,
     Known,
@@ -85,11 +86,13 @@ __all__ = [
     "TargetAssignment",
     "TargetEpoch",
     "UnknownRecord",
+    "commits_again",
     "decode",
     "decode_commit_value",
     "decode_partition",
     "encode",
     "encode_all",
+    "enter_commits",
     "group_key",
     "group_keys",
     "java_hash",

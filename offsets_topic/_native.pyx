@@ -1,6 +1,6 @@
 # cython: language_level=3, wraparound=False, cdivision=True, initializedcheck=False
-"""Plain commits in C: those of a batch (``_encoded._take_plain_commits``), and those to write
-(``records.encode_all``).
+"""Plain commits in C: those of a batch (``_encoded._take_plain_commits``), those to write
+(``records.encode_all``), and what becomes of them in memory (``_commits``).
 
 The bytes come from a file. Each is looked at only after a check that it is there, and whatever is not exactly
 a plain commit is left to the careful reader, or writer. Layouts: ``protocol/records.py``, ``records.py`` and
@@ -12,8 +12,8 @@ from cpython.bytes cimport (
 )
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_Check
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -21,8 +21,12 @@ cdef extern from "Python.h":
     # these raise, but only for what is neither an int nor a str
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    void PyObject_GC_UnTrack(PyObject *one)
+
+ctypedef object (*make)(object kind, object arguments, PyObject *by_name)
 
 cdef enum:
+    NO_EXPIRY = -1
     VALUE_SIZE = 24  # of a value of version 3 without metadata
     VALUE_WITH_ID_SIZE = 42  # of one of version 4 with a topic id
     LONGEST = 0x3FFF  # record whose length is a varint of at most two bytes
@@ -227,3 +231,54 @@ def encode_commits(records, plain, encode):
         pairs.append(pair)
         size += len(pair[0]) + (0 if pair[1] is None else len(pair[1]))
     return pairs, size
+
+
+# --- what is committed (``_commits``) -----------------------------------------------------------------------
+
+
+def commits_again(kind, group, list places not None, tuple numbers not None, committed_ms):
+    """``_commits.commits_again``: records of this type."""
+    cdef make new = <make>(<PyTypeObject *>tuple).tp_new  # tuple.__new__
+    cdef list records = []
+    cdef Py_ssize_t i
+    if 2 * len(places) != len(numbers):
+        raise ValueError("an offset and a leader epoch for each partition")
+    for i in range(len(places)):
+        topic, number, topic_id = places[i]
+        fields = (
+            group, topic, number, numbers[2 * i], numbers[2 * i + 1], "", committed_ms, NO_EXPIRY, topic_id
+        )
+        records.append(new(kind, (fields,), NULL))
+    return records
+
+
+cdef inline object item(record, Py_ssize_t at):
+    return <object>PyTuple_GET_ITEM(record, at)
+
+
+def enter_commits(records, record_offset, dict by_group not None, dict known not None, learn, entry):
+    """``_commits.enter_commits``."""
+    cdef make new = <make>(<PyTypeObject *>tuple).tp_new
+    cdef int64_t place = record_offset
+    cdef dict offsets = None
+    cdef object offsets_of = None
+    cdef PyObject *found
+    for record in records:
+        if not PyTuple_Check(record) or PyTuple_GET_SIZE(record) != COMMIT_FIELDS:
+            raise ValueError("no committed offset")
+        group, topic, number = item(record, 0), item(record, 1), item(record, 2)
+        if group is not offsets_of:
+            offsets = by_group.get(group)
+            if offsets is None:
+                by_group[group] = offsets = {}
+            offsets_of = group
+        found = PyDict_GetItem(known, (topic, number))
+        key = learn(topic, number) if found is NULL else <object>found
+        fields = (
+            item(record, 3), item(record, 4), item(record, 5), item(record, 6), item(record, 7), place,
+            item(record, 8),
+        )
+        made = new(entry, (fields,), NULL)
+        PyObject_GC_UnTrack(<PyObject *>made)  # texts, bytes and numbers: it is in no cycle
+        offsets[key] = made
+        place += 1

@@ -24,15 +24,13 @@ from ...offsets_topic import (
     OffsetDeleted,
     OtherRecord,
     decode_commit_value,
+    enter_commits,
 )
 from ...protocol import TopicPartition
 from ...protocol.named_tuples import NamedTuple
 from ..engine.loader import LoadedBatch
 from ..engine.shard import LoadedRecord
 from .group_type import GroupType
-
-# makes a named tuple in half the time of calling its class
-_new: Final = tuple.__new__
 
 
 class OffsetEntry(NamedTuple):
@@ -168,34 +166,14 @@ class Durable:
 
     def commit(self, records: Sequence[OffsetCommitted], record_offset: int, producer_id: int) -> None:
         """Apply committed offsets; those of a transaction are pending."""
-        by_group, known = self.offsets, self._keys
+        by_group = self.offsets
         if producer_id != NONE:
             by_group = self.pending.setdefault(producer_id, {})
             for record in records:
                 since = self.open_producers.setdefault(record.group, {})
                 since.setdefault(producer_id, record.commit_timestamp_ms)
                 self.from_transactions.add(record.group)
-        offsets: Entries = {}
-        offsets_of = None
-        for (
-            group,
-            topic,
-            partition,
-            offset,
-            leader_epoch,
-            metadata,
-            commit_ms,
-            expire_ms,
-            topic_id,
-        ) in records:
-            if group is not offsets_of:
-                offsets = by_group.setdefault(group, {})
-                offsets_of = group
-            # a plain tuple finds the same entry as a named tuple
-            key = known.get((topic, partition)) or self._partition_key(topic, partition)
-            fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset, topic_id)
-            offsets[key] = _new(OffsetEntry, fields)
-            record_offset += 1
+        enter_commits(records, record_offset, by_group, self._keys, self._partition_key, OffsetEntry)
 
     def remove_offsets(self, records: Sequence[OffsetDeleted]) -> None:
         """Apply tombstones of offsets."""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from ...offsets_topic import NONE, OffsetCommitted
+from ...offsets_topic import NONE, OffsetCommitted, commits_again
 from ...protocol import ErrorCode
 from ...protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -230,7 +230,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
     if group is not None and not in_transaction:
         group.heard_from(commit.member_id, shard.timers, now_ms)
     if commit.numbers:
-        records = _records_again(commit, now_ms)
+        records = commits_again(commit.group_id, commit.places, commit.numbers, now_ms)
         answers = ((request, commit.answer),)
     else:
         records = _offset_records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
@@ -353,16 +353,6 @@ _IN_TRANSACTION: Final = {
     ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-
-
-def _records_again(commit: CommitRequest, now_ms: int) -> list[OffsetCommitted]:
-    group_id, numbers = commit.group_id, commit.numbers
-    return [
-        _new(OffsetCommitted, (group_id, topic, number, offset, leader_epoch, "", now_ms, NONE, topic_id))
-        for (topic, number, topic_id), offset, leader_epoch in zip(
-            commit.places, numbers[::2], numbers[1::2], strict=True
-        )
-    ]
 
 
 def _spelled_out(commit: CommitRequest) -> list[CommitTopic]:
