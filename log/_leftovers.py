@@ -30,7 +30,7 @@ def tidy_folder(fs: FileSystem, folder: str, removed: list[str], swapped: list[s
     complete and takes the place of the segments it was made of, unless a ``.cleaned`` file at or before its
     offset shows that the split it belongs to is incomplete. Adds the paths to ``removed`` and ``swapped``.
     """
-    names = fs.list(folder)
+    names, before = fs.list(folder), len(removed)
     unfinished = next(iter(offsets_of(names, CLEANED)), None)
 
     def remove(name: str) -> None:
@@ -51,13 +51,15 @@ def tidy_folder(fs: FileSystem, folder: str, removed: list[str], swapped: list[s
     for base in sorted(swaps):
         _finish_swap(fs, folder, base, removed)
         swapped.append(os.path.join(folder, file_name(base, LOG)))
-    _finish_renames(fs, folder)
-    names = fs.list(folder)
+    if len(removed) > before or any(name.endswith(SWAP) for name in names):
+        _finish_renames(fs, folder)
+        names = fs.list(folder)
     bases = {*offsets_of(names, LOG)}
     for name in names:
         if name.endswith(SEGMENT_SUFFIXES[1:]) and offset_of(name) not in bases:
             remove(name)
-    return fs.list(folder)
+    # most folders are in order: a start that has thousands to open lists each once
+    return fs.list(folder) if len(removed) > before else names
 
 
 def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import OS_FILES, LogConfig
+from kohort.log._files import OsFileSystem
 from kohort.log._leftovers import tidy_folder
 from tests.log.batches import NOW_MS, all_records, batch, offsets_of, open_log
 from tests.log.faulty import FaultyFiles
@@ -60,6 +61,19 @@ def test_deleted_cleaned_and_temporary_files_go(tmp_path: Path) -> None:
     assert sorted(Path(path).name for path in removed) == sorted(leftovers)
     assert not set(names) & set(leftovers)
     assert kept_offsets(tmp_path) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_folder_in_order_is_listed_once(tmp_path: Path) -> None:
+    folder = three_segments(tmp_path)
+    listed: list[str] = []
+
+    class Listing(OsFileSystem):
+        def list(self, path: str) -> list[str]:
+            listed.append(path)
+            return super().list(path)
+
+    assert sorted(tidy_folder(Listing(), str(folder), [], [])) == sorted(os.listdir(folder))
+    assert listed == [str(folder)]
 
 
 @pytest.mark.parametrize("clean", [True, False])
