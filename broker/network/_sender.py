@@ -32,15 +32,20 @@ _aborted = RateLimitedLog()
 
 class Outbox:
     """Small responses of one connection, sent in one write: a write to a socket costs as much as a
-    request.
+    request. Without TLS they go to the socket at once: uvloop's transport writes at the end of the turn, when
+    everything else is done.
     """
 
-    __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
+    __slots__ = ("_descriptor", "_due", "_loop", "_passed", "_transport", "given", "unsent")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         self._loop = loop
         self._transport = transport
         self._due = False
+        link = None if transport.get_extra_info("sslcontext") else transport.get_extra_info("socket")
+        self._descriptor = -1 if link is None else link.fileno()
+        # the transport may have bytes that it does not count yet
+        self._passed = False
         #: Total of bytes passed to the transport.
         self.given = 0
         #: Bytes to send; callers append to it.
@@ -62,7 +67,31 @@ class Outbox:
             unsent, self.unsent = self.unsent, bytearray()
             if not self._transport.is_closing():
                 self.given += len(unsent)
-                self._transport.write(unsent)
+                if not self._is_sent(unsent):
+                    self._transport.write(unsent)
+                    self.note_passed()
+
+    def note_passed(self) -> None:
+        """Note that bytes were passed to the transport: none may overtake them."""
+        self._passed = True
+        self._loop.call_soon(self._count_again)
+
+    def _count_again(self) -> None:
+        self._passed = False
+
+    def _is_sent(self, unsent: bytearray) -> bool:
+        """Send to the socket, if nothing waits in the transport; what is left in ``unsent`` has to wait
+        there. Return whether nothing is.
+        """
+        if self._descriptor < 0 or self._passed or self._transport.get_write_buffer_size():
+            return False
+        try:
+            sent = os.write(self._descriptor, unsent)
+        except OSError:
+            # full, or broken: the transport meets the same error
+            return False
+        del unsent[:sent]
+        return not unsent
 
 
 class FrameSender:

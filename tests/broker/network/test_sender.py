@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from kohort.broker.network import _sender
-from kohort.broker.network._sender import FrameSender
+from kohort.broker.network._sender import FrameSender, Outbox
 from kohort.broker.reporting.log_lines import LINES, RateLimitedLog
 from kohort.log import FileRange
 from kohort.log._descriptors import Descriptor
@@ -249,3 +249,48 @@ def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
 
     assert uvloop.run(run()) == b"before" + HEAD + data + TAIL
     assert sum(sent) == SIZE
+
+
+def outbox_of(link: Link) -> Outbox:
+    return Outbox(asyncio.get_running_loop(), link.transport)
+
+
+async def test_a_small_response_is_sent_before_the_turn_ends(link: Link) -> None:
+    outbox = outbox_of(link)
+    outbox.unsent += b"response"
+    outbox.send(more=False)
+    assert link.peer.recv(100) == b"response"
+    assert (outbox.given, outbox.unsent) == (8, b"")
+
+
+async def test_responses_overtake_nothing_that_waits_in_the_transport(link: Link) -> None:
+    outbox = outbox_of(link)
+    link.transport.write(b"passed")
+    outbox.note_passed()
+    whole = b"passed"
+    for number in range(50):
+        # more than the socket takes at once, so that parts of it wait
+        response = bytes([number]) * (400_000 if number % 7 == 3 else 20)
+        outbox.unsent += response
+        outbox.send(more=False)
+        whole += response
+        if number % 3 == 0:
+            await asyncio.sleep(0)
+    assert outbox.given == len(whole) - len(b"passed")
+    assert await link.received(len(whole)) == whole
+    await asyncio.sleep(0)
+    outbox.unsent += b"behind them"
+    outbox.send(more=False)
+    assert link.peer.recv(100) == b"behind them", "at once again"
+
+
+async def test_a_response_to_a_peer_that_is_gone_ends_the_connection(link: Link) -> None:
+    gone = asyncio.Event()
+    link.protocol.connection_lost = lambda _: gone.set()  # type: ignore[method-assign]
+    outbox = outbox_of(link)
+    link.peer.close()
+    for _ in range(3):
+        outbox.unsent += b"response"
+        outbox.send(more=False)
+    await asyncio.wait_for(gone.wait(), 60)
+    assert link.transport.is_closing()
