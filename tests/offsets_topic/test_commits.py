@@ -48,7 +48,9 @@ RECORDS = st.lists(
 
 def entered(records: list[OffsetCommitted], begin: int, known: int) -> object:
     """What is known and entered afterwards, in its order, and with the types of the entries."""
-    partitions = {key: key for key in [TopicPartition(*record[1:3]) for record in records[:known]]}
+    partitions: dict[tuple[str, int], TopicPartition] = {
+        key: key for key in [TopicPartition(*record[1:3]) for record in records[:known]]
+    }
     by_group: dict[str, Any] = {"g": {TopicPartition("t", 1): "an earlier one"}}
 
     def learn(topic: str, number: int) -> TopicPartition:
