@@ -339,8 +339,7 @@ class Handler:
             return _collect_results(called) if inspect.isasyncgen(called) else called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
-            given_for = dict(zip(records, given, strict=True))
-            handle = functools.partial(self._in_transaction, given_for)
+            handle = functools.partial(self._in_transaction, records, given)
             return threads.call(functools.partial(self.once.run, records, handle))
         return threads.call(functools.partial(self._in_thread, given))
 
@@ -376,9 +375,14 @@ class Handler:
         return list(result) if inspect.isgenerator(result) else result
 
     def _in_transaction(
-        self, given_for: Mapping[Record, Record], records: list[Record], connection: object
+        self, records: list[Record], given: list[Record], left: list[Record], connection: object
     ) -> None:
-        self._in_thread([given_for[record] for record in records], **{self.connection: connection})
+        """Call with what is given for those that are ``left`` to do: a middleware may have dropped some."""
+        if len(left) < len(records):
+            stay = {_place_at_first(record) for record in left}
+            given = [each for each in given if _place_at_first(each) in stay]
+        if given:
+            self._in_thread(given, **{self.connection: connection})
 
     def _make_arguments(self, records: list[Record]) -> tuple[object, ...]:
         if self.takes_batches:
@@ -609,6 +613,13 @@ def _handlers_own(error: BaseException) -> BaseException:
     cancelled = HandlerCancelledError("something that the handler awaited was cancelled")
     cancelled.__cause__ = error
     return cancelled
+
+
+def _place_at_first(record: Record) -> tuple[str, int, int]:
+    """Where a record, or that of a letter, was read first."""
+    letter = read_retry(record)
+    first = record if letter is None else letter.record
+    return first.topic, first.partition, first.offset
 
 
 def place_of(records: list[Record]) -> str:

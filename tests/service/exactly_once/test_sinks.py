@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 
+from kohort.client.threads import DaemonThreads
 from kohort.consumer import ConfigError, Record
 from kohort.protocol import TopicPartition
 from kohort.service import ConsumerService, DbApiSink, Sink, SqlAlchemySink
@@ -94,6 +95,35 @@ def test_what_is_done_is_left_out_of_a_batch_and_of_everything(once: Once) -> No
     once.run(_records(4, 5, 6), _insert(once))
     once.run(_records(5, 6, 7, 8), _insert(once))
     assert _effects(once) == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(("done", "effects"), [((), [1, 3, 5]), ((0, 1, 2), [3, 5]), ((4,), [5])])
+async def test_of_a_batch_a_middleware_may_pass_on_some(
+    tmp_path: Path, done: tuple[int, ...], effects: list[int]
+) -> None:
+    once = Once(_dbapi(tmp_path / "results.db"), "billing")
+    once.sink.prepare()
+    if done:
+        once.run(_records(*done), lambda *_: None)
+    service = ConsumerService(bootstrap="localhost:1", group="billing")
+    service.exactly_once(once.sink)
+    handled: list[int] = []
+
+    @service.middleware
+    async def only_odd(records: list[Record], call_next: Callable[[list[Record]], Any]) -> Any:
+        return await call_next([record for record in records if record.offset % 2])
+
+    @service.batch_handler("orders")
+    def handle(records: list[Record], _: sqlite3.Connection) -> None:
+        handled.extend(record.offset for record in records)
+
+    (handler,) = service.checked_handlers()
+    handler.once = once
+    threads = DaemonThreads(1, "handlers")
+    await handler.run(_records(*range(6)), 1, threads, lambda *_: pytest.fail("no letter"))
+    threads.close()
+    assert handled == effects
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(6)}
 
 
 def test_a_dead_letter_counts_as_done(once: Once) -> None:
