@@ -340,6 +340,38 @@ def locate_headers(data, bytes places not None, bytes ends not None):
         PyBuffer_Release(&buffer)
 
 
+cdef class View:
+    """A buffer that is held until nobody needs it."""
+
+    cdef Py_buffer buffer
+
+    def __cinit__(self, data, bint writable=False):
+        PyObject_GetBuffer(data, &self.buffer, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.buffer)
+
+
+def copy_fields(data, at, sizes, out):
+    """``records.copy_fields``."""
+    cdef View source = View(data), places = View(at), lengths = View(sizes), target = View(out, True)
+    cdef const int64_t *starts = <const int64_t *>places.buffer.buf
+    cdef const int64_t *bytes_of = <const int64_t *>lengths.buffer.buf
+    cdef uint8_t *to = <uint8_t *>target.buffer.buf
+    cdef int64_t room = target.buffer.len
+    cdef Py_ssize_t i
+    if places.buffer.len != lengths.buffer.len:
+        raise ValueError("places without sizes")
+    for i in range(places.buffer.len // <Py_ssize_t>sizeof(int64_t)):
+        if bytes_of[i] <= 0:
+            continue
+        if bytes_of[i] > room or not 0 <= starts[i] <= source.buffer.len - bytes_of[i]:
+            raise IndexError("a field outside of the data")
+        memcpy(to, <const uint8_t *>source.buffer.buf + starts[i], bytes_of[i])
+        to += bytes_of[i]
+        room -= bytes_of[i]
+
+
 # rows of a table as records: ``rows``
 
 cdef enum:
@@ -363,18 +395,6 @@ cdef inline int64_t integer(const uint8_t *at, int width) noexcept:
         return narrow
     memcpy(&wide, at, 8)
     return wide
-
-
-cdef class View:
-    """A buffer that is held until nobody needs it."""
-
-    cdef Py_buffer buffer
-
-    def __cinit__(self, data, bint writable=False):
-        PyObject_GetBuffer(data, &self.buffer, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.buffer)
 
 
 cdef class Bits:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ._batch import BatchHeader, Headers, read_varint
 from ._errors import CorruptBatchError
@@ -28,6 +28,7 @@ from ._native_parts import has_native
 from .named_tuples import NamedTuple
 
 NATIVE = has_native("protocol")
+NATIVE_COPY = has_native("protocol", "copy_fields")
 if NATIVE:
     from . import _native
 
@@ -276,6 +277,25 @@ def locate_headers(data: Buffer, at: bytes, ends: bytes) -> tuple[bytes, bytes]:
     fields = [locate_header_fields(data, *place) for place in places]
     counts = array("q", [len(numbers) // HEADER_NUMBERS for numbers in fields])
     return counts.tobytes(), array("q", chain.from_iterable(fields)).tobytes()
+
+
+def copy_fields(data: Buffer, at: Any, sizes: Any, out: Any) -> None:
+    """Write fields into ``out``, one behind the other. ``at`` and ``sizes`` are buffers of signed 64-bit
+    integers, as ``locate_records`` finds them; null has no bytes.
+
+    Raises IndexError for a field outside of ``data``, or of what ``out`` has room for.
+    """
+    if NATIVE_COPY:
+        _native.copy_fields(data, at, sizes, out)
+        return
+    with memoryview(data) as source, memoryview(out).cast("B") as room:
+        end = 0
+        for start, size in zip(*(memoryview(each).cast("B").cast("q") for each in (at, sizes)), strict=True):
+            if size > 0:
+                if not 0 <= start <= len(source) - size or size > len(room) - end:
+                    raise IndexError("a field outside of the data")
+                room[end : end + size] = source[start : start + size]
+                end += size
 
 
 def _check_end(position: int, end: int, count: int) -> None:

@@ -25,7 +25,7 @@ from ...protocol import (
     batch_extent,
 )
 from ...protocol.messages.fetch import AbortedTransaction
-from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, locate_headers, locate_records
+from ...protocol.records import HEADER_NUMBERS, RECORD_NUMBERS, copy_fields, locate_headers, locate_records
 from .fetched_records import RUN_BYTES, ChunkReader, FetchedBatch
 
 Ints = npt.NDArray[np.int64]
@@ -53,8 +53,6 @@ _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary()
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", pa.list_(_HEADER)))
 
 _MICROS_PER_MILLI = 1000
-#: Pieces that are joined in one step: few enough for the processor's caches.
-_AT_ONCE = 1024
 
 
 class _ArrowScratch(local):
@@ -184,45 +182,16 @@ def _rows_between(offsets: Ints, start: int, end: int | None) -> slice:
 
 
 def _binary_array(data: memoryview, at: Ints, sizes: Ints) -> pa.Array:
-    """The pieces of ``data`` at these positions, which rise; a size below 0 is null."""
-    if not sizes.size:
-        return pa.array([], pa.binary())
-    if (sizes == sizes[0]).all():
-        return _equal_pieces(data, at, int(sizes[0]))
-    return _varied_pieces(data, at, sizes)
-
-
-def _equal_pieces(data: memoryview, at: Ints, length: int) -> pa.Array:
-    """Pieces of one length, all or none of them null."""
-    count = len(at)
-    if length < 0:
+    """The pieces of ``data`` at these positions; a size below 0 is null."""
+    count, null = len(sizes), sizes < 0
+    if null.all():
         return pa.nulls(count, pa.binary())
-    ends = np.arange(count + 1, dtype=np.int32) * np.int32(length)
-    content = pa.allocate_buffer(count * length)
-    if length:
-        every: npt.NDArray[np.void] = np.ndarray(len(data) - length + 1, f"V{length}", data, strides=(1,))
-        room = np.frombuffer(content, every.dtype)
-        for first in range(0, count, _AT_ONCE):
-            room[first : first + _AT_ONCE] = every[at[first : first + _AT_ONCE]]
-    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), content])
-
-
-def _varied_pieces(data: memoryview, at: Ints, sizes: Ints) -> pa.Array:
-    """Pieces of any length: every other element of an array over the raw bytes, so that nothing is copied
-    twice.
-    """
-    bounds = np.empty((len(at), 2), np.int32)
-    bounds[:, 0] = at
-    bounds[:, 1] = at + np.maximum(sizes, 0)
-    raw = pa.Array.from_buffers(
-        pa.binary(), bounds.size - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
-    )
-    return raw.take(_even_indexes(len(at), sizes < 0))
-
-
-def _even_indexes(count: int, null: npt.NDArray[np.bool_]) -> pa.Array:
-    places = np.arange(0, 2 * count, 2, dtype=np.int64)
-    return pa.array(places, mask=null) if null.any() else pa.array(places)
+    ends = np.zeros(count + 1, np.int32)
+    np.cumsum(np.maximum(sizes, 0), dtype=np.int32, out=ends[1:])
+    content = pa.allocate_buffer(int(ends[-1]))
+    copy_fields(data, at, sizes, content)
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    return pa.Array.from_buffers(pa.binary(), count, [valid, pa.py_buffer(ends), content])
 
 
 def _constant_array(text: str, count: int) -> pa.Array:
@@ -238,7 +207,7 @@ def _header_column(data: memoryview, at: Ints, ends: Ints) -> pa.Array:
     if not ends_of_rows[-1]:
         items = pa.array([], _HEADER)
     else:
-        name_at, name_size, content_at, content_size = (
+        name_at, name_size, content_at, content_size = np.ascontiguousarray(
             np.frombuffer(numbers, np.int64).reshape(-1, HEADER_NUMBERS).T
         )
         names = _binary_array(data, name_at, name_size)

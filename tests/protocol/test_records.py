@@ -6,15 +6,17 @@ Covers: protocol/_native.pyx.
 from __future__ import annotations
 
 import random
+from array import array
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.protocol import CorruptBatchError
+from kohort.protocol import CorruptBatchError, records
 from kohort.protocol.records import (
     RecordColumns,
+    copy_fields,
     iter_records,
     locate_record,
     locate_records,
@@ -158,6 +160,23 @@ def test_what_is_no_batch_at_all_is_refused() -> None:
     assert _native.locate_records(b"abc", 0, [(2**62, 1)]) is None
     assert _native.locate_records(b"abc", 0, [(-1, 0)]) is None
     assert _native.locate_records(b"abc", 0, [(2, 2**62)]) is None
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_fields_are_copied_one_behind_the_other_and_none_from_outside_nor_beyond_the_room(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "NATIVE_COPY", records.NATIVE_COPY and native)
+    room = bytearray(b"......")
+    copy_fields(b"abcdef", array("q", [4, 9, 0, 2]), array("q", [2, -1, 0, 3]), room)
+    assert room == b"efcde."
+    for at, size in ((-1, 1), (6, 1), (0, 7), (2**62, 2**62), (1, 6)):
+        with pytest.raises(IndexError):
+            copy_fields(b"abcdef", array("q", [at]), array("q", [size]), bytearray(6))
+    with pytest.raises(IndexError):
+        copy_fields(b"abcdef", array("q", [0, 0]), array("q", [4, 3]), bytearray(6))
+    with pytest.raises(ValueError, match=r"sizes|shorter|longer"):
+        copy_fields(b"abcdef", array("q", [0, 0]), array("q", [1]), bytearray(6))
 
 
 @needs_native("protocol")
