@@ -13,64 +13,46 @@ from ..settings import SettingsError
 _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
 alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds background.threads
-broker.heartbeat.interval.ms broker.session.timeout.ms client.quota.callback.class
-config.providers
-controller.listener.names controller.performance.always.log.threshold.ms
+alter.log.dirs.replication.quota.window.size.seconds broker.heartbeat.interval.ms broker.session.timeout.ms
+client.quota.callback.class controller.listener.names controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
 controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
 controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
 controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
 controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
-controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
-delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
-fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-group.coordinator.background.threads
-group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
-group.share.persister.class.name
-group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
-group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
-group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
-group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
-group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
-group.streams.num.standby.replicas group.streams.session.timeout.ms initial.broker.registration.timeout.ms
-internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
-internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
-log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-log.cleaner.io.max.bytes.per.second log.dir log.dir.failure.timeout.ms log.dirs
+controller.socket.timeout.ms create.topic.policy.class.name delegation.token.expiry.check.interval.ms
+delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
+delete.records.purgatory.purge.interval.requests early.start.listeners fetch.purgatory.purge.interval.requests
+group.coordinator.background.threads group.coordinator.rebalance.protocols group.share.persister.class.name
+group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
+group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
+group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
+initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis
+internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
+kafka.metrics.polling.interval.secs kafka.metrics.reporters log.dir log.dir.failure.timeout.ms log.dirs
 log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
-log.local.retention.bytes log.local.retention.ms log.preallocate log.roll.jitter.hours log.roll.jitter.ms
-max.request.partition.size.limit metadata.log.dir
+log.roll.jitter.hours max.request.partition.size.limit metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
 metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
-metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
-metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
-num.replica.alter.log.dirs.threads num.replica.fetchers principal.builder.class process.roles
-producer.id.expiration.check.interval.ms producer.id.expiration.ms producer.purgatory.purge.interval.requests
-queued.max.requests remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
-remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+metadata.max.retention.ms metrics.num.samples metrics.recording.level metrics.sample.window.ms
+num.replica.alter.log.dirs.threads process.roles producer.id.expiration.check.interval.ms
+producer.purgatory.purge.interval.requests queued.max.requests remote.log.index.file.cache.ttl.ms
 remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
-remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
 remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
-remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
-remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
-remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
-remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
-remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
-remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
-remote.log.storage.manager.class.name remote.log.storage.manager.class.path
-remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
-replica.fetch.min.bytes replica.high.watermark.checkpoint.interval.ms
+remote.log.manager.task.interval.ms remote.log.manager.task.retry.backoff.max.ms
+remote.log.manager.task.retry.backoff.ms remote.log.manager.task.retry.jitter
+remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
+remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
+remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
+remote.log.reader.max.pending.tasks remote.log.storage.manager.class.name
+remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+replica.fetch.backoff.ms replica.fetch.min.bytes replica.high.watermark.checkpoint.interval.ms
 replica.socket.receive.buffer.bytes replica.socket.timeout.ms request.timeout.ms
-sasl.client.callback.handler.class
-sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
-sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
-sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-sasl.mechanism.controller.protocol sasl.oauthbearer.assertion.algorithm
+sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.retry.backoff.max.ms
+sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol sasl.oauthbearer.assertion.algorithm
 sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
 sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
 sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
@@ -79,21 +61,37 @@ sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.tem
 sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwt.retriever.class
 sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-sasl.oauthbearer.token.endpoint.url security.providers
-server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-share.coordinator.state.topic.compression.codec share.coordinator.threads
+sasl.oauthbearer.token.endpoint.url security.providers server.max.startup.time.ms
+share.coordinator.append.linger.ms share.coordinator.state.topic.compression.codec share.coordinator.threads
 share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
 socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes ssl.allow.dn.changes
-ssl.allow.san.changes ssl.cipher.suites ssl.engine.factory.class
-ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider ssl.secure.random.implementation
-ssl.trustmanager.algorithm ssl.truststore.password telemetry.max.bytes
-transaction.partition.verification.enable
-transaction.state.log.load.buffer.size
-transaction.two.phase.commit.enable
-unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
+ssl.allow.san.changes ssl.keystore.password ssl.truststore.password telemetry.max.bytes
+transaction.state.log.load.buffer.size transaction.two.phase.commit.enable unclean.leader.election.interval.ms
+unstable.api.versions.enable unstable.feature.versions.enable
 """
 
-MEANINGLESS: Final = frozenset(_NAMES.split())
+_CHANGING_NAMES = """
+background.threads config.providers cordoned.log.dirs follower.fetch.last.tiered.offset.enable
+group.coordinator.cached.buffer.max.bytes group.streams.assignment.interval.ms
+log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+log.local.retention.bytes log.local.retention.ms log.preallocate log.roll.jitter.ms metric.reporters
+num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers
+principal.builder.class producer.id.expiration.ms remote.fetch.max.wait.ms
+remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+remote.log.manager.follower.thread.pool.size remote.log.reader.threads sasl.kerberos.kinit.cmd
+sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds
+sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+share.coordinator.cached.buffer.max.bytes ssl.cipher.suites ssl.engine.factory.class ssl.keymanager.algorithm
+ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+transaction.partition.verification.enable
+"""
+
+#: Those that Apache Kafka changes while it runs. Here a change is kept and shown.
+CHANGING: Final = frozenset(_CHANGING_NAMES.split())
+MEANINGLESS: Final = frozenset(_NAMES.split()) | CHANGING
 
 #: Prefixes of names that Apache Kafka passes on to plug-ins.
 _PREFIXES: Final = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")

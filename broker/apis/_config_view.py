@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ...settings import MAX_INT, Setting, as_text, settings_of
+from ..kafka_names import CHANGING
 from ..metadata.group_configs import GROUP_CONFIGS
 from ..metadata.live_settings import (
     DEFAULT_SOURCE,
@@ -108,7 +109,14 @@ def broker_rows(node: Node) -> list[ConfigRow]:
         synonyms = _broker_synonyms(node.live, setting)
         fixed = setting.name not in DYNAMIC
         rows.append(_config_row(setting, value, synonyms, DEFAULT_SOURCE, read_only=fixed))
-    return rows + _listener_rows(node.live)
+    return rows + _listener_rows(node.live) + _unused_rows(node.live)
+
+
+def _unused_rows(live: LiveSettings) -> list[ConfigRow]:
+    """The settings that were set while the broker serves, and mean nothing here."""
+    names = sorted((live.of_broker.keys() | live.of_all.keys()) & CHANGING)
+    told = [[(name, as_text(value), source) for value, source in live.changes_of(name)] for name in names]
+    return [ConfigRow(*rows[0], False, _STRING, "means nothing here", tuple(rows)) for rows in told]
 
 
 def _listener_rows(live: LiveSettings) -> list[ConfigRow]:

@@ -7,6 +7,7 @@ cluster.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Final, TypeVar
 from ...cluster import Document, MetadataStore
 from ...protocol import ErrorCode, JsonObject, KafkaError
 from ...settings import Setting, SettingsError, as_text, read_settings, settings_of
+from ..kafka_names import CHANGING, MEANINGLESS
 from ..security._listeners import PREFIX, check_listener_settings, listeners_of, take_listener_settings
 from ..settings import BrokerSettings
 
@@ -26,7 +28,9 @@ DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).ite
 
 T = TypeVar("T")
 
-#: Field names and typed values that were set; settings of a listener are text, by Kafka's name.
+log = logging.getLogger("kohort.broker")
+
+#: Field names and typed values that were set; of listeners, and meaningless ones: text, by Kafka's name.
 Values = dict[str, object]
 
 
@@ -89,16 +93,21 @@ class LiveSettings:
         """
         values = self.check(change(self.of_all if for_all else self.of_broker), for_all=for_all)
         if not validate_only:
+            if unused := sorted(values.keys() & CHANGING):
+                log.warning("settings of Apache Kafka that mean nothing here: %s", ", ".join(unused))
             await self.set(for_all=for_all, values=values)
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
         """Check and convert values that are to be set. Raises KafkaError and SettingsError."""
         general, of_listeners = take_listener_settings(given)
-        if for_all and of_listeners:
-            text = f"{_shown_name(min(of_listeners))} is a setting of one broker: name the broker"
+        of_one = [_shown_name(key) for key in of_listeners]
+        of_one += [name for name in general.keys() & CHANGING if name.startswith(("sasl.", "ssl."))]
+        if for_all and of_one:
+            text = f"{min(of_one)} is a setting of one broker: name the broker"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         names = {name.replace(".", "_") for name in general}
         fixed = [name.replace("_", ".") for name in names & settings_of(BrokerSettings).keys() - DYNAMIC]
+        fixed += general.keys() & MEANINGLESS - CHANGING
         fixed += [_shown_name(key) for key in of_listeners if _listener_field(key) is None]
         if fixed:
             text = f"{', '.join(sorted(fixed))} cannot be changed while the broker runs"
@@ -122,14 +131,18 @@ class LiveSettings:
     def synonyms(self, setting: Setting) -> list[tuple[str, object, int]]:
         """Name, value and source of every level that sets a value, the one in force first."""
         name = setting.name
-        places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)
-        found = [(setting.kafka_name, values[name], source) for values, source in places if name in values]
+        found = [(setting.kafka_name, value, source) for value, source in self.changes_of(name)]
         started_with = self._started_with.get(name, getattr(self.settings, name))
         if started_with != setting.default:
             found.append((setting.kafka_name, started_with, STATIC_BROKER_SOURCE))
         if setting.default is not None:
             found.append((setting.kafka_name, setting.default, DEFAULT_SOURCE))
         return found
+
+    def changes_of(self, name: str) -> list[tuple[object, int]]:
+        """Values that were set while the broker serves, with their sources, the one in force first."""
+        places = (self.of_broker, DYNAMIC_BROKER_SOURCE), (self.of_all, DYNAMIC_DEFAULT_SOURCE)
+        return [(values[name], source) for values, source in places if name in values]
 
     def _apply_values(self) -> None:
         _, of_listeners = take_listener_settings(
@@ -188,10 +201,11 @@ def kafka_name(name: str) -> str:
 
 def _check_values(given: Mapping[str, object]) -> Values:
     general, of_listeners = take_listener_settings(given)
-    texts = {name: as_text(value) for name, value in general.items()}
+    unused: Values = {name: general[name] for name in general.keys() & CHANGING}
+    texts = {name: as_text(value) for name, value in general.items() if name not in unused}
     checked = read_settings(BrokerSettings, texts)
-    values = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in general)}
-    return values | {_shown_name(key): value for key, value in of_listeners.items()}
+    values = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in texts)}
+    return values | unused | {_shown_name(key): value for key, value in of_listeners.items()}
 
 
 def _listener_keys(names: Iterable[str]) -> list[str]:

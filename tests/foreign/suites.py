@@ -351,9 +351,6 @@ SUITES = (
             **dict.fromkeys(_LIBRDKAFKA_SCRIPTS, "runs shell scripts of an Apache Kafka (KAFKA_PATH)"),
             "0103_transactions": "its topics have three replicas: needs three brokers",
         },
-        known={
-            "0081_admin": "alters `sasl.kerberos.min.time.before.relogin`, which kohort does not know",
-        },
     ),
     Suite(
         name="librdkafka-share",

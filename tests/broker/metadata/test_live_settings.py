@@ -116,6 +116,8 @@ def test_a_limit_of_one_listener_is_there_again_after_a_start(tmp_path: Path) ->
         ("2", "log.retention.ms", SET, "3", ErrorCode.INVALID_REQUEST),
         ("1", "log.retention.ms", SET, "often", ErrorCode.INVALID_REQUEST),
         ("1", "no.such.setting", SET, "3", ErrorCode.INVALID_REQUEST),
+        ("1", "log.dirs", SET, "/elsewhere", ErrorCode.INVALID_REQUEST),
+        ("", "sasl.kerberos.min.time.before.relogin", SET, "58000", ErrorCode.INVALID_REQUEST),
         ("1", "log.retention.ms", APPEND, "3", ErrorCode.INVALID_CONFIG),
         ("1", "max.connections.per.ip.overrides", SET, "nonsense", ErrorCode.INVALID_REQUEST),
     ],
@@ -126,6 +128,24 @@ def test_what_cannot_be_set_is_refused_and_nothing_changes(
     assert change(wire, resource, (name, operation, value), kind=BROKER) == code
     assert row(wire, "log.retention.ms") == ("1000000", STATIC, False)
     assert ask(wire, BROKER, "").configs == []
+
+
+def test_what_means_nothing_here_is_kept_and_shown_as_if_it_did(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    threads, relogin = "num.io.threads", "sasl.kerberos.min.time.before.relogin"
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        own = (threads, SET, "9"), (relogin, SET, "58000")
+        assert change(wire, "1", *own, kind=BROKER) == ErrorCode.NONE
+        assert change(wire, "", (threads, SET, "10"), kind=BROKER) == ErrorCode.NONE
+    assert f"settings of Apache Kafka that mean nothing here: {threads}, {relogin}" in caplog.messages
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert synonyms(wire, threads) == [("9", OWN), ("10", ALL)]
+        assert row(wire, relogin) == ("58000", OWN, False)
+        assert [(one.name, one.value) for one in ask(wire, BROKER, "").configs] == [(threads, "10")]
+        assert replace(wire, "1", kind=BROKER) == ErrorCode.NONE
+        assert row(wire, threads) == ("10", ALL, False)
+        assert relogin not in {one.name for one in ask(wire, BROKER, "1").configs}
 
 
 def test_validate_only_changes_nothing(wire: Wire) -> None:
