@@ -38,17 +38,18 @@ async def handle(node: Node, request: Request[ApiVersionsRequest]) -> ApiVersion
     features = []
     if request.version >= _FROM_ZERO_FROM:
         features = [SupportedFeatureKey(name, 0, last) for name, last in SUPPORTED.items()]
+    levels = {name: level for name, level in node.features.levels.items() if level}
     for name, key in OWN_FEATURES.items():
         api = request.apis.get(key)
         if api is not None:
             features.append(SupportedFeatureKey(name, api.versions[0] + 1, api.versions[1] + 1))
+            # some clients raise what is below the highest level, which these cannot be
+            levels[name] = api.versions[1] + 1
     return ApiVersionsResponse(
         api_keys=ranges(request.apis.values()),
         supported_features=features,
         finalized_features_epoch=node.features.epoch,
-        finalized_features=[
-            FinalizedFeatureKey(name, level, level) for name, level in node.features.levels.items() if level
-        ],
+        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in levels.items()],
     )
 
 

@@ -132,6 +132,8 @@ def test_it_is_a_feature_and_no_api_number_that_clients_see(wire: Wire) -> None:
         assert KEY not in {row.api_key for row in answer.api_keys}
         told = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
         assert {name: told[name] for name in OWN_FEATURES} == dict.fromkeys(OWN_FEATURES, (1, 1))
+        in_force = {each.name: each.max_version_level for each in answer.finalized_features}
+        assert {name: in_force[name] for name in OWN_FEATURES} == dict.fromkeys(OWN_FEATURES, 1)
     assert APIS[KEY].private
 
 

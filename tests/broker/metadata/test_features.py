@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kohort.log import decode_records
-from kohort.protocol import ApiKey, ErrorCode, iter_batches
+from kohort.protocol import OWN_FEATURES, ApiKey, ErrorCode, iter_batches
 from kohort.testing import running_broker
 from tests.broker.coordinators.test_transactions import Producer
 from tests.broker.wire import Wire, create_topic
@@ -29,10 +29,11 @@ def update(wire: Wire, *rows: tuple[str, int, int], version: int = 1, **fields: 
 
 
 def told(wire: Wire) -> dict[str, int]:
-    """The levels that are in force, as ApiVersions tells them, and their epoch."""
+    """The levels of Kafka's features that are in force, as ApiVersions tells them, and their epoch."""
     answer = wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    return levels | {"epoch": answer.finalized_features_epoch}
+    found = {name: levels[name] for name in levels.keys() - OWN_FEATURES}
+    return found | {"epoch": answer.finalized_features_epoch}
 
 
 @pytest.fixture
