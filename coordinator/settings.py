@@ -111,7 +111,7 @@ class GroupSettings(ComparedFields):
         int, Row("longest heartbeat interval of a consumer group", 1, MAX_INT)
     ] = 15_000
     group_consumer_assignment_interval_ms: Annotated[
-        int, Row("least time between two assignments of a consumer group", 0, MAX_INT)
+        int, Row("least time between two assignments of a consumer group", 0, MAX_INT, dynamic="broker")
     ] = 1_000
     group_consumer_min_assignment_interval_ms: Annotated[
         int, Row("shortest assignment interval of a consumer group", 0, MAX_INT)
@@ -160,7 +160,7 @@ class GroupSettings(ComparedFields):
         int, Row("longest heartbeat interval of a share group", 1, MAX_INT)
     ] = 15_000
     group_share_assignment_interval_ms: Annotated[
-        int, Row("least time between two assignments of a share group", 0, MAX_INT)
+        int, Row("least time between two assignments of a share group", 0, MAX_INT, dynamic="broker")
     ] = 1_000
     group_share_min_assignment_interval_ms: Annotated[
         int, Row("shortest assignment interval of a share group", 0, MAX_INT)

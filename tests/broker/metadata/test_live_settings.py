@@ -19,6 +19,7 @@ from tests.broker.apis.test_describe_configs import ask
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 OWN, ALL, STATIC, DEFAULT = 2, 3, 4, 5
+GROUP = 32
 
 
 @pytest.fixture
@@ -68,6 +69,13 @@ def test_topics_that_set_nothing_go_by_it(wire: Wire) -> None:
     assert synonyms(wire, "max.message.bytes", "own", TOPIC)[:2] == [("900000", 1), ("100", OWN)]
     assert replace(wire, "1", kind=BROKER) == ErrorCode.NONE
     assert produce(wire, "plain", batch(50)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_groups_that_set_nothing_go_by_its_assignment_interval(wire: Wire, kind: str) -> None:
+    name = f"{kind}.assignment.interval.ms"
+    assert change(wire, "1", (f"group.{name}", SET, "0"), kind=BROKER) == ErrorCode.NONE
+    assert row(wire, name, "g", GROUP)[0] == "0"
 
 
 def test_a_limit_on_connections_counts_from_then_on(wire: Wire, own: RunningBroker) -> None:
