@@ -103,7 +103,7 @@ SERVICE_BUGS = (
     _Bug(
         "fetching goes on whatever is buffered",
         "consumer.reading.fetcher:Fetcher._has_enough",
-        "return buffered >= self.config.max_partition_fetch_bytes or (\n"
+        "return buffered > self.config.max_partition_fetch_bytes or (\n"
         "        buffered > 0 and whole >= self.config.prefetch_max_bytes\n"
         "    )",
         "return False",
