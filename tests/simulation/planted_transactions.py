@@ -135,8 +135,8 @@ TRANSACTION_BUGS = (
     _Bug(
         "offsets of an open transaction count at once",
         "coordinator.groups.durable:Durable.commit",
-        "offsets = by_group.setdefault(group, {})",
-        "offsets = self.offsets.setdefault(group, {})",
+        "record_offset, by_group, self._keys",
+        "record_offset, self.offsets, self._keys",
     ),
     _Bug(
         "offsets of an aborted transaction stay",
