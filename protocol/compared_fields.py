@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import Field, fields
+from typing import ClassVar
 
 
 class ComparedFields:
@@ -12,15 +12,14 @@ class ComparedFields:
     """
 
     __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        own: Any = self
-        names = (field.name for field in fields(own) if field.compare)
+        names = (field.name for field in fields(self) if field.compare)
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:
-        own: Any = self
-        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(own) if field.repr)
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"

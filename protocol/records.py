@@ -20,7 +20,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ._batch import BatchHeader, Headers, read_varint
 from ._errors import CorruptBatchError
@@ -279,8 +279,8 @@ def locate_headers(data: Buffer, at: bytes, ends: bytes) -> tuple[bytes, bytes]:
     return counts.tobytes(), array("q", chain.from_iterable(fields)).tobytes()
 
 
-def copy_fields(data: Buffer, at: Any, sizes: Any, out: Any) -> None:
-    """Write fields into ``out``, one behind the other. ``at`` and ``sizes`` are buffers of signed 64-bit
+def copy_fields(data: Buffer, at: memoryview, sizes: memoryview, out: memoryview) -> None:
+    """Write fields into ``out``, one behind the other. ``at`` and ``sizes`` have signed 64-bit
     integers, as ``locate_records`` finds them; null has no bytes.
 
     Raises IndexError for a field outside of ``data``, or of what ``out`` has room for.
@@ -288,9 +288,9 @@ def copy_fields(data: Buffer, at: Any, sizes: Any, out: Any) -> None:
     if NATIVE_COPY:
         _native.copy_fields(data, at, sizes, out)
         return
-    with memoryview(data) as source, memoryview(out).cast("B") as room:
+    with memoryview(data) as source, out.cast("B") as room:
         end = 0
-        for start, size in zip(*(memoryview(each).cast("B").cast("q") for each in (at, sizes)), strict=True):
+        for start, size in zip(*(each.cast("B").cast("q") for each in (at, sizes)), strict=True):
             if size > 0:
                 if not 0 <= start <= len(source) - size or size > len(room) - end:
                     raise IndexError("a field outside of the data")

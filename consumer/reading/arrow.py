@@ -189,7 +189,7 @@ def _binary_array(data: memoryview, at: Ints, sizes: Ints) -> pa.Array:
     ends = np.zeros(count + 1, np.int32)
     np.cumsum(np.maximum(sizes, 0), dtype=np.int32, out=ends[1:])
     content = pa.allocate_buffer(int(ends[-1]))
-    copy_fields(data, at, sizes, content)
+    copy_fields(data, at.data, sizes.data, memoryview(content))
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
     return pa.Array.from_buffers(pa.binary(), count, [valid, pa.py_buffer(ends), content])
 

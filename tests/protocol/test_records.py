@@ -167,16 +167,20 @@ def test_fields_are_copied_one_behind_the_other_and_none_from_outside_nor_beyond
     native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "NATIVE_COPY", records.NATIVE_COPY and native)
-    room = bytearray(b"......")
-    copy_fields(b"abcdef", array("q", [4, 9, 0, 2]), array("q", [2, -1, 0, 3]), room)
-    assert room == b"efcde."
+
+    def copy(at: list[int], sizes: list[int], room: bytearray) -> bytearray:
+        starts, lengths = (memoryview(array("q", numbers)) for numbers in (at, sizes))
+        copy_fields(b"abcdef", starts, lengths, memoryview(room))
+        return room
+
+    assert copy([4, 9, 0, 2], [2, -1, 0, 3], bytearray(b"......")) == b"efcde."
     for at, size in ((-1, 1), (6, 1), (0, 7), (2**62, 2**62), (1, 6)):
         with pytest.raises(IndexError):
-            copy_fields(b"abcdef", array("q", [at]), array("q", [size]), bytearray(6))
+            copy([at], [size], bytearray(6))
     with pytest.raises(IndexError):
-        copy_fields(b"abcdef", array("q", [0, 0]), array("q", [4, 3]), bytearray(6))
+        copy([0, 0], [4, 3], bytearray(6))
     with pytest.raises(ValueError, match=r"sizes|shorter|longer"):
-        copy_fields(b"abcdef", array("q", [0, 0]), array("q", [1]), bytearray(6))
+        copy([0, 0], [1], bytearray(6))
 
 
 @needs_native("protocol")
