@@ -88,7 +88,14 @@ NOT_FOR_USERS = {
     "kohort.service.Services": {"as_worker"},
     "kohort.service.Retry": {"SCOPE"},
     "kohort.consumer.SchemaRegistry": {"content_decoder", "content_encoder"},
-    "kohort.producer.Producer": {"detach_transaction", "may_have_to_ask", "on_cluster"},
+    "kohort.producer.Producer": {
+        "detach_transaction",
+        "fail_transaction",
+        "look_up",
+        "may_have_to_ask",
+        "on_cluster",
+        "unknown_error",
+    },
     "kohort.admin.GroupAdmin": {"on_cluster"},
     "kohort.admin.ClusterAdmin": {"on_cluster"},
 }

@@ -28,7 +28,7 @@ from .._config import LogConfig
 from .._errors import CorruptLogError
 from .._files import FileSystem
 from .._indexes import NO_TIMESTAMP, AbortedTransaction
-from .._names import CLEANED, DELETED, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, file_name
+from .._names import CLEANED, DELETED, SEGMENT_SUFFIXES, SWAP, file_name
 from .._segment import Segment
 from .._segments import Segments
 from ._filter import BatchFilter
@@ -226,18 +226,13 @@ class Swap:
         """Rename the sources, the first one first, so that after a crash the newer records are still there.
 
         Stop once the log is closed: its topic may be deleted, and a new topic's files may have these names.
+        Producer snapshots are left to retention, which may be removing them at this moment.
         """
-        fs, folder = self._source.fs, self._source.folder
         for segment in self.sources:
             if not self._source.online():
                 return
             self._old_paths += segment.rename_files(DELETED, SEGMENT_SUFFIXES)
-        for segment in self.sources[1:]:
-            path = os.path.join(folder, file_name(segment.base_offset, SNAPSHOT))
-            if fs.exists(path):
-                fs.rename(path, path + DELETED)
-                self._old_paths.append(path + DELETED)
-        fs.sync_dir(folder)
+        self._sync_folder()
 
     # -- where the log is used -------------------------------------------------------------------------------
 

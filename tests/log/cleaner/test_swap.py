@@ -6,10 +6,12 @@ import contextlib
 import errno
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from kohort.log import Cleaning, CorruptLogError, LogConfig, PartitionLog
+from kohort.log._names import SNAPSHOT, offset_of
 from kohort.testing.faults import CHANGES, TAKES_SPACE, FaultyFileSystem, SimulatedCrash
 from tests.log.batches import NOW_MS, marker
 from tests.log.cleaning import Found, compact, found, keyed, newest, write
@@ -94,6 +96,42 @@ def test_a_crash_at_any_operation_leaves_all_that_counts() -> None:
             compact(after)
             assert meaning(after) == expected
     assert number > 50
+
+
+def compact_with_retention_at(point: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Apply retention at that point before or behind an operation on files; return how many there were."""
+    fs = disk()
+    log = a_log(fs)
+    before, points = meaning(log), itertools.count()
+
+    def pass_point() -> None:
+        if next(points) == point:
+            log.apply_retention(NOW_MS)
+
+    def run(operation: Callable[..., object], *given: object) -> object:
+        pass_point()
+        result = operation(*given)
+        pass_point()
+        return result
+
+    for name in ("exists", "remove", "rename", "sync_dir"):
+        monkeypatch.setattr(fs, name, partial(run, getattr(fs, name)))
+    compact(log)
+    passed = next(points)
+    log.apply_retention(NOW_MS)
+    assert meaning(log) == before
+    snapshots = {offset_of(path[-29:]) for path in fs.paths() if path.endswith(SNAPSHOT)}
+    assert snapshots <= {segment.base_offset for segment in log._segments.all}
+    return passed
+
+
+def test_retention_beside_any_operation_of_a_compaction_stops_neither(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = 0
+    while compact_with_retention_at(point, monkeypatch) > point:
+        point += 1
+    assert point > 30
 
 
 def test_a_deletion_at_any_stage_costs_the_partition_that_is_made_anew_nothing() -> None:
