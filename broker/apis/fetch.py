@@ -242,8 +242,9 @@ async def _wait_for_bytes(fetch: _Fetch, found: _Round, min_bytes: int) -> None:
             if not changed:
                 return
             fetch.found = None
-            for partition in changed:
-                grown = session.on_change(partition)
+            # all of them first: whichever ends the wait, the response reads the others, too
+            places = [(session.on_change(partition), partition) for partition in changed]
+            for grown, partition in places:
                 if grown is None:
                     continue
                 now = _Round()

@@ -7,6 +7,8 @@ import time
 
 import kafka
 
+from tests.waiting import wait_until
+
 
 class Committer:
     """Commits 1, 2, 3 ... from a thread of its own and remembers the last that was acknowledged."""
@@ -38,6 +40,8 @@ class Committer:
 
 def create_topic(bootstrap: str, topic: str, partitions: int, replicas: int = 1) -> None:
     with kafka.KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        # a broker that has just been started may not be a member of the cluster yet
+        wait_until(lambda: len(admin.describe_cluster()["brokers"]) >= replicas)
         admin.create_topics(
             {topic: {"num_partitions": partitions, "replication_factor": replicas}}, wait_for_metadata=True
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from kohort.testing import RunningBroker
 from tests.broker.clusters import cluster
 from tests.broker.metadata.topic_requests import delete_records
 from tests.broker.replicas.test_replicas import producer, replica
-from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce
+from tests.broker.wire import Wire, batch, create_topic, fetch_fields, produce, produce_fields
 from tests.limits.full_requests import KNOWN
 from tests.limits.prepared_broker import prepared_broker
 from tests.waiting import wait_until
@@ -119,6 +120,27 @@ def test_a_request_that_waits_in_a_session_is_woken_by_an_append(
     with Wire(broker.bootstrap) as other:
         produce(other, name, batch(), partition=7)
     assert session._answered(number).keys() == {7}
+
+
+def test_all_that_grew_at_once_is_in_the_response_that_was_waited_for(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, wait = threading.Event(), handler._wait_for_bytes
+
+    async def noted(*given: Any) -> None:
+        waiting.set()
+        await wait(*given)
+
+    monkeypatch.setattr(handler, "_wait_for_bytes", noted)
+    create_topic(wire, name, 3)
+    session = Session(wire, name, 0, 0, 0)
+    number = session.send(**{**fetch_fields(name, max_wait_ms=9_000), "topics": []})
+    assert waiting.wait(60)
+    with Wire(broker.bootstrap) as other:
+        one, two = (produce_fields(name, batch(), partition=each) for each in (1, 2))
+        one["topic_data"][0].partition_data.extend(two["topic_data"][0].partition_data)
+        other.call(ApiKey.PRODUCE, 9, **one)
+    assert session._answered(number).keys() == {1, 2}
 
 
 def test_of_a_session_only_what_has_changed_is_looked_at(
