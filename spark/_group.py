@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
@@ -264,9 +264,13 @@ class GroupOffsets:
 
     async def _ask_state(self, cluster: Cluster) -> GroupPositions:
         committed, bounds = await asyncio.gather(self._fetch_committed(cluster), self._ask_bounds(cluster))
-        if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
+        if beyond := _commits_beyond(committed, bounds):
             # another client has read on and committed since the bounds were read, or the log was recreated
             bounds = await self._ask_bounds(cluster)
+        if beyond and self._options.isolation_level == "read_committed":
+            # it may have committed behind records of open transactions, as a reset to the end does
+            ends = await cluster.list_offsets(dict.fromkeys(_commits_beyond(committed, bounds), LATEST))
+            bounds |= {p: replace(bounds[p], log_end=end.offset) for p, end in ends.items()}
         ids = {
             topic: cluster.known_metadata.topic_id(topic)
             for topic in {partition.topic for partition in bounds}
@@ -364,6 +368,12 @@ def _is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
     code = cluster.known_metadata.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     known = cluster.known_metadata.partitions(partition.topic)
     return partition not in known and (bool(known) or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _commits_beyond(
+    committed: Mapping[TopicPartition, CommittedOffset], bounds: Logs
+) -> list[TopicPartition]:
+    return [p for p, at in committed.items() if p in bounds and at.offset > bounds[p].latest]
 
 
 def _up_to(found: int, latest: int) -> int:

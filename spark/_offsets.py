@@ -122,10 +122,17 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """First offset of a log, and its end for the reader's isolation level."""
+    """First offset of a log, and its end for the reader's isolation level. ``log_end`` is that of the log,
+    where an offset of the group is behind ``latest``: records of open transactions are before it.
+    """
 
     earliest: int
     latest: int
+    log_end: int = -1
+
+    def has(self, offset: int) -> bool:
+        """Return whether the log goes up to an offset."""
+        return offset <= max(self.latest, self.log_end)
 
 
 #: Bounds of the logs to read, and all commits of a group, by partition.

@@ -160,7 +160,8 @@ def _replay_plan(batch: Announced, starts: Offsets, bounds: Logs, rules: StartRu
             ranges.append(OffsetRange(*partition, start, end))
         else:
             moves[partition] = ends[partition]
-    lag = sum(log.latest - usable_offset(ends[partition], log, rules) for partition, log in bounds.items())
+    ends = {partition: usable_offset(ends[partition], log, rules) for partition, log in bounds.items()}
+    lag = sum(max(0, log.latest - ends[partition]) for partition, log in bounds.items())
     return Plan(batch.number, tuple(ranges), batch.token, replayed=True, lag=lag, lost=lost, moves=moves)
 
 
@@ -180,7 +181,8 @@ def _advance_plan(
         partition: usable_offset(wanted[partition], bounds[partition], rules) for partition in sorted(bounds)
     }
     available = [
-        OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
+        OffsetRange(*partition, start, max(start, bounds[partition].latest))
+        for partition, start in starts.items()
     ]
     waiting = [span for span in available if span.offsets > 0]
     ranges = allocate_ranges(fit_commit(group, number, waiting, committed), limits)
@@ -197,12 +199,12 @@ def _advance_plan(
 def up_to(start: Offsets, bounds: Logs, target: Offsets) -> Logs:
     """Return ``bounds`` with ends no higher than ``target``, and no lower than ``start``."""
     ends = {p: max(target[p], start.get(p, 0), log.earliest) for p, log in bounds.items() if p in target}
-    return {p: Bounds(bounds[p].earliest, min(bounds[p].latest, end)) for p, end in ends.items()}
+    return {p: replace(bounds[p], latest=min(bounds[p].latest, end)) for p, end in ends.items()}
 
 
 def usable_offset(offset: int, log: Bounds, rules: StartRules) -> int:
     """Return where reading can continue: ``offset``, or a bound of the log if it is outside."""
-    return _fallback_offset(log, rules) if offset > log.latest else max(offset, log.earliest)
+    return max(offset, log.earliest) if log.has(offset) else _fallback_offset(log, rules)
 
 
 def losses_of(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) -> tuple[OffsetRange, ...]:
@@ -212,7 +214,8 @@ def losses_of(wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Logs) ->
         log = bounds[partition]
         if start < log.earliest:
             lost.append(OffsetRange(*partition, start, log.earliest))
-        if max(start, end) > log.latest:
+        # what is to be read must be readable; an offset alone may lie among open transactions
+        if end > max(start, log.latest) or not log.has(start):
             lost.append(OffsetRange(*partition, log.latest, max(start, end)))
     return tuple(sorted(lost))
 

@@ -72,7 +72,7 @@ def batch_ranges(start: Offsets, end: Offsets, bounds: Logs, *, fail_on_data_los
                 f"the checkpoint has a batch that goes back over {lost}: it was planned with "
                 "failOnDataLoss=false, for a topic that was recreated. Set that again to read it",
             )
-        if log is not None and last > log.latest:
+        if log is not None and (last > max(first, log.latest) or not log.has(last)):
             refuse_losses(
                 [OffsetRange(*partition, log.latest, last)], StartRules(fail_on_data_loss=fail_on_data_loss)
             )

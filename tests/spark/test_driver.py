@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
+from kohort.producer import BlockingProducer
 from kohort.protocol import TopicPartition
 from kohort.spark import (
     Batch,
@@ -371,3 +372,24 @@ def test_sparks_spelling_of_available_now_ends_too(
     orders = new_topic("orders", partitions=1)
     side.produce(orders, {0: 10})
     assert driver(group("etl"), orders, max_offsets=4).run(lambda _: None, trigger="availableNow") == 3
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_offsets_that_were_reset_behind_an_open_transaction_are_kept_until_it_ends(
+    strict: bool, bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    with BlockingProducer(bootstrap=bootstrap, transactional_id=group("open")) as producer:
+        producer.begin_transaction()
+        producer.send_and_wait(orders, b"not committed yet", partition=0)
+        side.produce(orders, {0: 5})
+        side.commit(etl, orders, {0: 16})  # the log's end
+        batches = driver(etl, orders, isolation_level="read_committed", fail_on_data_loss=strict)
+        assert batches.next_batch() is None
+        assert side.committed(etl, orders) == {0: 16}
+        side.produce(orders, {0: 3})
+        producer.commit_transaction()
+    while (batch := batches.next_batch()) is None:
+        time.sleep(0.01)
+    assert bounds(batch)[0][0] == 16

@@ -328,3 +328,22 @@ def test_the_work_of_splitting_grows_with_ranges_and_tasks_and_not_with_their_pr
     assert len(tasks) == 400
     assert sum(piece.offsets for task in tasks for piece in task) == 500_000
     assert looked_at[0] + made[0] <= 5 * (500 + 400)
+
+
+#: Records of open transactions begin at 60: the log goes on, and readers of committed records wait there.
+WAITING = {P0: Bounds(0, 60, log_end=100), P1: Bounds(0, 1000)}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_commit_behind_open_transactions_is_no_loss_and_stays(strict: bool) -> None:
+    rules = StartRules(fail_on_data_loss=strict)
+    plan = planned({P0: Committed(90), P1: Committed(700)}, WAITING, rules=rules)
+    assert (plan.ranges, plan.lost, plan.moves, plan.lag) == (spans((1, 700, 1000)), (), {}, 0)
+    later = planned({P0: Committed(90)}, {P0: Bounds(0, 100)}, rules=rules)
+    assert later.ranges == spans((0, 90, 100))
+
+
+def test_a_commit_beyond_the_log_is_a_loss_with_open_transactions_too() -> None:
+    with pytest.raises(DataLossError) as caught:
+        planned({P0: Committed(101)}, {P0: WAITING[P0]})
+    assert caught.value.lost == spans((0, 60, 101))

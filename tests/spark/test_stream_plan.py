@@ -137,3 +137,13 @@ def test_batches_end_and_join_without_a_gap(start: int, earliest: int, size: int
     first = earliest if start > earliest + size else max(start, earliest)
     assert read == list(range(first, earliest + size))
     assert waiting_offsets(at, bounds) <= max(0, earliest - start) or not size
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_start_behind_open_transactions_stays(strict: bool) -> None:
+    bounds = {A: Bounds(0, 60, log_end=100), B: Bounds(0, 10)}
+    start, rules = {A: 90, B: 5}, STRICT if strict else LENIENT
+    ends, lost = next_ends(start, bounds, rules=rules, limits=ANY)
+    assert (ends, lost) == ({A: 90, B: 10}, ())
+    assert batch_ranges(start, ends, bounds, fail_on_data_loss=strict) == [OffsetRange(*B, 5, 10)]
+    assert read_ranges(start, {A: 60, B: 10}, bounds, rules=rules) == ([OffsetRange(*B, 5, 10)], ())
