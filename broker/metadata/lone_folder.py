@@ -64,8 +64,10 @@ async def begun_cluster(data: Path, store: MetadataStore, node_id: int) -> str:
     cluster_id = await shared_cluster_id(store, known)
     if known is not None and files:
         await _write_to_store(data, alone, store, node_id)
-        # the topics' file last: a start that was interrupted does this again
-        for path in files[::-1]:
+        # steps that a crash has left go into the topics' file, which goes last: a start that was interrupted
+        # does this again
+        alone.close()
+        for path in alone.files()[::-1]:
             path.rename(path.with_name(path.name + _BROUGHT))
     return cluster_id
 

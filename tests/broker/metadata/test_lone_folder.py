@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
+from uuid import UUID
 
 import pytest
 
@@ -13,7 +14,15 @@ from kohort.broker import Broker
 from kohort.broker.metadata import lone_folder as _lone_folder
 from kohort.cli import main
 from kohort.client import Cluster
-from kohort.cluster import MetadataStore, WrongClusterError
+from kohort.cluster import (
+    Create,
+    Delete,
+    FolderStore,
+    MetadataStore,
+    TopicRecord,
+    WrongClusterError,
+    topic_path,
+)
 from kohort.consumer import AsyncGroupConsumer
 from kohort.producer import Producer
 from kohort.protocol import KohortError
@@ -133,6 +142,30 @@ async def test_a_start_that_was_cut_short_is_repeated(
     async with of_cluster(home, tmp_path) as first:
         assert first.topics.get("orders") is not None
         assert len(await read(first.bootstrap, 5)) == 5
+
+
+async def test_a_topic_that_was_deleted_before_a_crash_stays_away_when_a_start_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await used(tmp_path)
+    # what a broker that was killed leaves: the deletion is a step behind the file of the topics
+    killed = FolderStore(tmp_path)
+    killed.commit_now(Create(topic_path("gone"), TopicRecord(UUID(int=5), 1, {}).to_document()))
+    killed.commit_now(Delete(topic_path("gone")))
+    home, rename = MemoryHome(), Path.rename
+
+    def cut_short(path: Path, to: Path) -> Path:
+        if path.name == "kohort.json":
+            raise OSError("cut short")
+        return rename(path, to)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(Path, "rename", cut_short)
+        with pytest.raises(OSError, match="cut short"):
+            await of_cluster(home, tmp_path).start()
+    async with of_cluster(home, tmp_path) as first:
+        assert first.topics.get("orders") is not None
+        assert first.topics.get("gone") is None
 
 
 async def test_nothing_is_brought_while_another_broker_is_controller(
