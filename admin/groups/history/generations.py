@@ -53,8 +53,13 @@ def with_records(
     """
     first = told.generations[0] if told.generations else None
 
+    by_number = {row.generation: row for row in told.generations}
+
     def is_in_gap(row: Generation) -> bool:
-        return any(gap.has(row.timestamp_ms) for gap in told.gaps)
+        # a broker remembers what it could not record
+        own = by_number.get(row.generation)
+        is_told = own is not None and _is_record_of(row, own)
+        return not is_told and any(gap.has(row.timestamp_ms) for gap in told.gaps)
 
     filled = [row for row in recorded.generations if first is None or is_before(row, first) or is_in_gap(row)]
     if not filled:
@@ -127,6 +132,11 @@ def is_before(row: Generation, told: Generation) -> bool:
     """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
+
+
+def _is_record_of(row: Generation, told: Generation) -> bool:
+    """Return whether a record is of this generation, not of an earlier group's with the same number."""
+    return -_WRITTEN_MS <= told.timestamp_ms - row.timestamp_ms <= (told.duration_ms or 0) + _WRITTEN_MS
 
 
 def from_events(

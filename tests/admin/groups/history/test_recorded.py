@@ -156,6 +156,21 @@ def test_records_fill_what_nobody_recorded() -> None:
     assert [row.generation for row in cut.generations] == [3]
 
 
+def test_what_a_broker_remembers_of_a_time_without_a_recording_is_told_once() -> None:
+    known = GroupHistory(
+        "g",
+        "coordinator",
+        (),
+        (Generation(1, 100_000, "Stable", "why", duration_ms=30_000), Generation(2, 200_000, "Empty", "why")),
+        gaps=(TimeStretch(0, 300_000),),
+    )
+    # of a group of the same name before, and as they were written
+    rows = [Generation(*row, "Stable") for row in ((1, 5_000), (2, 6_000), (1, 60_000), (2, 200_008))]
+    filled = with_records(known, GroupHistory("g", "offsets topic", (), tuple(rows)), 10, 50_000)
+    told = [(row.generation, row.timestamp_ms, row.cause) for row in filled.generations]
+    assert told == [(1, 5_000, None), (2, 6_000, None), (1, 100_000, "why"), (2, 200_000, "why")]
+
+
 def test_a_folder_is_read_without_a_broker(tmp_path: Path) -> None:
     def row_of(generation: int) -> EventRow:
         details = '{"members":1,"members_before":0,"duration_ms":7}'
