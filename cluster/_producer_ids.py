@@ -50,11 +50,16 @@ class ProducerIds:
         return taken
 
     async def begin_behind(self, newest: int) -> None:
-        """Skip ids up to ``newest``, which another broker gave out. Raises OSError."""
-        while newest >= self._end:
+        """Skip ids up to ``newest``, which another broker gave out. Raises OSError.
+
+        The first block begins behind those that are known. So nothing is written for an id of these: a broker
+        starts on a full disk.
+        """
+        while newest >= (self._end or self._known):
             with suppress(ConflictError):
                 await self._reserve_block((newest // BLOCK_SIZE + 1) * BLOCK_SIZE)
-        self._next = max(self._next, newest + 1)
+        if newest < self._end:
+            self._next = max(self._next, newest + 1)
 
     async def _reserve_block(self, least: int = 0) -> None:
         entry = self._store.get(PRODUCER_IDS)

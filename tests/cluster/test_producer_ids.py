@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,23 @@ async def test_no_id_is_given_again_where_the_end_of_blocks_is_lost_or_an_older_
     await others.begin_behind(noted[-1] - 1)
     taken += [await others.take(), await ProducerIds(home.open()).take()]
     assert taken == [BLOCK_SIZE * number for number in range(5)]
+
+
+async def test_ids_of_known_blocks_are_skipped_without_a_write(tmp_path: Path) -> None:
+    class Full(FolderStore):
+        async def commit(self, *_: Change) -> None:
+            raise OSError(ENOSPC, "no space left")
+
+    before = ProducerIds(FolderStore(tmp_path))
+    newest = [await before.take() for _ in range(3)][-1]
+    ids = ProducerIds(Full(tmp_path))
+    await ids.begin_behind(newest)
+    with pytest.raises(OSError, match="no space"):
+        await ids.take()
+    with pytest.raises(OSError, match="no space"):
+        await ids.begin_behind(BLOCK_SIZE)
+    there_is_room = ProducerIds(FolderStore(tmp_path))
+    await there_is_room.begin_behind(newest)
+    assert await there_is_room.take() == BLOCK_SIZE
+    await there_is_room.begin_behind(BLOCK_SIZE + 7)
+    assert await there_is_room.take() == BLOCK_SIZE + 8
