@@ -16,6 +16,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ log = logging.getLogger("kohort.service")
 TRANSACTION_TIMEOUT_MS = 10_000
 #: Pause before a transaction is started again, or its end requested again.
 AGAIN_S = 0.2
+#: Offsets that moved without a call, behind records of aborted transactions, are committed at such intervals.
+PASSED_S = 5.0
 #: While this many times ``max_records`` wait to be committed, no further records are handled.
 _FULL = 10
 
@@ -291,7 +294,7 @@ class KafkaTransactions:
     async def _run(self) -> None:
         try:
             while True:
-                await self._wake.wait()
+                await self._wait_for_calls()
                 if self._may_linger():
                     await self._linger_for_calls()
                 self._wake.clear()
@@ -311,6 +314,22 @@ class KafkaTransactions:
         finally:
             self._committing = False
             self._committed.fire()
+
+    async def _wait_for_calls(self) -> None:
+        """Wait until calls have ended, or an offset has moved without one."""
+        while not self._wake.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PASSED_S):
+                    await self._wake.wait()
+                    return
+            waiting = {call.session_id for call in self._ended}
+            for session in self._consumer.parts.tracker.sessions.values():
+                known = -1 if session.committed is None else session.committed.offset
+                if session.first > known and session.session_id not in waiting:
+                    call = _Call(session.partition, session.session_id, session.first - 1, (), 0, False)
+                    self._ended.append(call)
+                    self._waiting += call.count
+                    self._wake.set()
 
     def _may_linger(self) -> bool:
         return not (self._hurry or self._waiting >= self._output.max_records or self.full)
@@ -381,6 +400,9 @@ class KafkaTransactions:
             done = {call.partition: offsets[call.session_id] for call in calls}
             await producer.send_offsets(done, member)
             await self._until_told(producer.commit_transaction)
+            sessions = self._consumer.parts.tracker.sessions
+            for session_id in sessions.keys() & {call.session_id for call in calls}:
+                sessions[session_id].committed = offsets[session_id]
         except TransactionAbortableError:
             await self._until_told(producer.abort_transaction)
             raise

@@ -25,6 +25,7 @@ from kohort.service import (
     Retry,
     SignatureError,
 )
+from kohort.service.exactly_once import kafka_output
 from kohort.service.letters.deadletter import make_letter
 from tests.consumer.conftest import QUICK, both_protocols
 from tests.consumer.members import shorten_sessions
@@ -571,3 +572,42 @@ async def test_through_kills_and_hangs_each_record_is_in_the_output_exactly_once
         found = [bytes(value) for value in await read_values(bootstrap, bills) if value]
     wanted = [b"%d" % number for number in range(records)]
     assert Counter(found) == Counter([*wanted, *(b"again " + value for value in wanted)])
+
+
+@pytest.mark.kafka
+async def test_offsets_behind_records_that_were_aborted_are_committed_without_a_call(
+    bootstrap: str,
+    new_topic: Topics,
+    group: Group,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_output, "PASSED_S", 0.1)
+    orders, bills, name = (
+        new_topic("orders", partitions=1),
+        new_topic("bills", partitions=1),
+        group("billing"),
+    )
+    service = make(name)
+    service.handler(orders)(plain(bills))
+    place = TopicPartition(orders, 0)
+    async with (
+        Cluster(bootstrap) as cluster,
+        Producer(bootstrap=bootstrap, transactional_id=group("orders")) as producer,
+    ):
+        aborted = False
+
+        async def caught_up() -> bool:
+            nonlocal aborted
+            committed = (await cluster.committed(name)).get(place)
+            if committed is not None and committed.offset == 2 and not aborted:
+                producer.begin_transaction()
+                await producer.send_and_wait(orders, b"never")
+                await producer.abort_transaction()
+                aborted = True
+            return committed is not None and committed.offset == 4
+
+        async with producer.transaction():
+            await producer.send(orders, b"first")
+        await run_until(service, caught_up)
+    assert await read_values(bootstrap, bills) == [b"first"]
