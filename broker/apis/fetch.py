@@ -156,7 +156,7 @@ async def handle(node: Node, request: Request[FetchRequest]) -> FetchResponse:
         has_more = _has_more(fetch, place, partition, data)
         if found.paused and partition is not None:
             has_more = has_more or place.has_changed(partition, data)
-        session.looked_at(place, partition, has_more=has_more)
+        session.looked_at(place, partition, has_more=has_more, was_sent=bool(data.records))
     now_s = asyncio.get_running_loop().time()
     if epoch == FIRST_EPOCH:
         sessions.keep(session, now_s)

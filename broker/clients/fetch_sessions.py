@@ -189,14 +189,20 @@ class ServedFetchSession:
             self._by_partition[partition] = place
         partition.waiters[self.waiter] = None
 
-    def looked_at(self, place: Place, partition: Partition | None, *, has_more: bool) -> None:
-        """Note that a partition was read; with ``has_more`` it is due again, after all others."""
-        self._due.pop(place, None)
+    def looked_at(
+        self, place: Place, partition: Partition | None, *, has_more: bool, was_sent: bool = False
+    ) -> None:
+        """Note that a partition was read; with ``has_more`` it is due again. If it ``was_sent`` records it is
+        read after all others then: a response may have no room for more.
+        """
+        if was_sent:
+            self._due.pop(place, None)
         self._refused += (partition is None) - place.is_refused
         place.is_refused = partition is None
         if partition is None or has_more:
             self._due[place] = None
         else:
+            self._due.pop(place, None)
             self.watch(place, partition)
 
     def end(self) -> None:

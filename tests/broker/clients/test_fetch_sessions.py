@@ -81,6 +81,17 @@ def test_an_answer_of_a_session_has_only_partitions_with_news(wire: Wire, name: 
     assert session.ask(topics=places(name, {1: 2})) == {}
 
 
+def test_partitions_take_turns_where_a_response_has_no_room_for_all(wire: Wire, name: str) -> None:
+    create_topic(wire, name, 4)
+    for number in range(4):
+        produce(wire, name, batch(), partition=number)
+    session = Session(wire, name, 0, 0, 0, 0, max_bytes=1)
+    little = {**fetch_fields(name, max_bytes=1), "topics": []}
+    found = [session.first, *(session.ask(**little) for _ in range(7))]
+    turns = [number for rows in found for number, row in rows.items() if row.records]
+    assert turns == [0, 1, 2, 3] * 2
+
+
 def test_a_log_start_that_moves_is_news(wire: Wire, name: str) -> None:
     create_topic(wire, name)
     produce(wire, name, batch(3))
