@@ -221,6 +221,7 @@ class ShardRunner(Generic[S]):
     linger_ms: int = -1
     on_command: Callable[[ShardRunner[S], Command], None] | None = None
     replicas: ShardReplicas | None = None
+    ahead_ms: Callable[[], int] = lambda: 0
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -458,10 +459,12 @@ class ShardRunner(Generic[S]):
 
     def _write_batch(self, appends: list[Append]) -> None:
         """Write one batch for all of these appends, which have the same producer."""
-        now_ms, first = self.clock_ms(), appends[0]
+        now_ms, ahead_ms, first = self.clock_ms(), self.ahead_ms(), appends[0]
         records = first.records if len(appends) == 1 else [each for one in appends for each in one.records]
         try:
-            pairs, size = self.shard.topic.encode(records)
+            # the next process has another clock: its own would take what was stored just now for old
+            stored = self.shard.topic.later(records, ahead_ms) if ahead_ms else records
+            pairs, size = self.shard.topic.encode(stored)
         except (ValueError, struct.error):
             # a name or metadata too long, or a number too large for the record format
             self._on_refusal(appends, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms, some=True)
@@ -473,7 +476,7 @@ class ShardRunner(Generic[S]):
             offset = self.log.append(
                 self.partition,
                 pairs,
-                now_ms,
+                now_ms + ahead_ms,
                 producer_id=first.producer_id,
                 producer_epoch=first.producer_epoch,
                 marker=first.marker,

@@ -30,6 +30,8 @@ _TURN_S: Final = 0.002
 
 #: Longest time for which a request is held during a load: shorter than every client's timeout.
 _LOAD_PARK_SECONDS: Final = 5.0
+#: Clocks drift, and are set right step by step.
+_LEAST_AHEAD_MS: Final = 1_000
 
 
 class ShardRuntime(Generic[S]):
@@ -38,7 +40,8 @@ class ShardRuntime(Generic[S]):
     ``new_state`` makes the state of a new shard. ``clock_ms`` must not go backwards. ``on_event`` is called
     with each event and its shard. ``fsync`` puts each batch on the disk before it is acknowledged.
     ``on_command`` carries out the commands of shards. ``replicas`` is set if other brokers have copies of the
-    topic, and says what is committed; shards then come and go by ``load`` and ``unload``.
+    topic, and says what is committed; shards then come and go by ``load`` and ``unload``. ``ahead_ms`` is how
+    far the wall clock, whose times are stored, is ahead of this one.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class ShardRuntime(Generic[S]):
         linger_ms: int,
         on_command: Callable[[ShardRunner[S], Command], None] | None = None,
         replicas: ShardReplicas | None = None,
+        ahead_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self.started = False
         self.writes = Writes()
@@ -66,6 +70,7 @@ class ShardRuntime(Generic[S]):
         self._linger_ms = linger_ms
         self._on_command = on_command
         self._replicas = replicas
+        self._ahead_ms = ahead_ms
         self._runners: dict[int, ShardRunner[S]] = {}
         self._by_key: dict[str, ShardRunner[S]] = {}
 
@@ -216,6 +221,7 @@ class ShardRuntime(Generic[S]):
             self._linger_ms,
             self._on_command,
             self._replicas,
+            self._ahead_ms,
         )
 
 
@@ -223,3 +229,11 @@ def steady_clock_ms() -> Callable[[], int]:
     """A clock in ms since the epoch that does not follow later changes of the wall clock."""
     offset_ns = time.time_ns() - time.monotonic_ns()
     return lambda: (time.monotonic_ns() + offset_ns) // 1_000_000
+
+
+def wall_clock_ahead_ms(clock_ms: Callable[[], int]) -> int:
+    """How far the wall clock is ahead of a steady one, as it was wrong at the start, or the machine was
+    suspended; 0 where it is behind, or not a second ahead.
+    """
+    ahead_ms = time.time_ns() // 1_000_000 - clock_ms()
+    return ahead_ms if ahead_ms > _LEAST_AHEAD_MS else 0

@@ -131,7 +131,7 @@ class CoordinatorTopic(Generic[S]):
     KohortError for unreadable records. ``append_refused`` makes the event of a refused write. ``count`` says
     how much is coordinated, in groups for example. ``load`` returns the records of a plain batch that have to
     be decoded one by one; it applies the others itself, faster. ``append_error`` returns what requests are
-    told whose records the log refused.
+    told whose records the log refused. ``later`` makes the times in records later by so many milliseconds.
     """
 
     name: str
@@ -144,6 +144,7 @@ class CoordinatorTopic(Generic[S]):
     load: Callable[[S, Any], Iterable[LoadedRecord]]
     count: Callable[[S], int]
     append_error: Callable[[int], ErrorCode] = append_error
+    later: Callable[[Sequence[Any], int], Sequence[Any]] = lambda records, _ahead_ms: records
 
     def __post_init__(self) -> None:
         self.apis = {key: api for kind in self.kinds for key, api in kind.apis.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
@@ -19,7 +20,7 @@ from ..engine.effects import Command, EndMarker, Request
 from ..engine.events import MAX_WAITING, CoordinatorEvent, EventStream, Listeners
 from ..engine.readiness import Unready, unready_error
 from ..engine.runner import Call, CoordinatorLog, Handle, ShardReplicas, ShardRunner, Writes
-from ..engine.runtime import ShardRuntime, steady_clock_ms
+from ..engine.runtime import ShardRuntime, steady_clock_ms, wall_clock_ahead_ms
 from ..offsets.commit import CommitRequest, refused_commit, resolve_commit, resolve_transactional
 from ..offsets.delete import resolve_delete
 from ..offsets.expiry import remove_topics
@@ -76,6 +77,7 @@ class GroupCoordinator:
         shows_topic: Callable[[RequestContext, str], bool] = lambda _context, _name: True,
         group_configs: Callable[[str], Mapping[str, ConfigValue]] = lambda _group_id: {},
         clock_ms: Callable[[], int] | None = None,
+        ahead_ms: Callable[[], int] | None = None,
         new_id: Callable[[], str] | None = None,
         on_event: Callable[[CoordinatorEvent], None] | None = None,
         fsync: bool = False,
@@ -88,6 +90,9 @@ class GroupCoordinator:
             partition_count_of, topic_of_id, id_of_topic, topic_names, topics_version, shows_topic
         )
         self._clock_ms = clock_ms or steady_clock_ms()
+        # a given clock is all there is
+        follows = partial(wall_clock_ahead_ms, self._clock_ms) if clock_ms is None else int
+        self._ahead_ms = ahead_ms or follows
         self._history = History(settings.kohort_group_history_size)
         # when the load of partitions began
         self._loaded_ms: dict[int, int] = {}
@@ -103,6 +108,7 @@ class GroupCoordinator:
             linger_ms=settings.group_coordinator_append_linger_ms,
             on_command=self._carry_out,
             replicas=replicas,
+            ahead_ms=self._ahead_ms,
         )
         # settings that cannot be used are reported before there is anything to stop
         new_groups(settings, make_id)
@@ -129,7 +135,7 @@ class GroupCoordinator:
 
         Raises LoadError with ``kohort_offsets_load_strict`` if anything could not be read.
         """
-        now_ms = self._clock_ms()
+        now_ms = self._clock_ms() + self._ahead_ms()
         self._loaded_ms = dict.fromkeys((runner.partition for runner in self._shards), now_ms)
         bad = await self._shards.load_all()
         if bad and self._settings.kohort_offsets_load_strict:
@@ -145,7 +151,7 @@ class GroupCoordinator:
     async def load(self, partition: int) -> None:
         """Load one partition, which this broker now leads."""
         self.unload(partition)
-        self._loaded_ms[partition] = self._clock_ms()
+        self._loaded_ms[partition] = self._clock_ms() + self._ahead_ms()
         await self._shards.load(partition)
 
     def unload(self, partition: int) -> None:
@@ -333,7 +339,7 @@ class GroupCoordinator:
         worker.carry_out(runner, command)
 
     def _report_event(self, groups: Groups, event: CoordinatorEvent) -> None:
-        event.timestamp_ms = self._clock_ms()
+        event.timestamp_ms = self._clock_ms() + self._ahead_ms()
         self._history.keep(event, groups.knows)
         self._listeners.tell(event)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ...offsets_topic import decode, encode_all
+from ...offsets_topic import NONE, GroupStored, OffsetCommitted, Record, decode, encode_all
 from ...protocol import ApiKey
+from ...settings import MAX_LONG
 from ..engine.effects import Request
 from ..engine.shard import Api, CoordinatorTopic, Handler, Kind, Shard, Waits
 from ..offsets import OFFSETS
@@ -40,7 +41,24 @@ def make_topic(kinds: Sequence[GroupKind]) -> CoordinatorTopic[Groups]:
         append_refused=append_refused,
         load=lambda groups, batch: groups.durable.load_batch(batch),
         count=lambda groups: len(groups.group_ids()),
+        later=_make_later,
     )
+
+
+def _make_later(records: Sequence[Record], ahead_ms: int) -> list[Record]:
+    """The records with later times, which the age of offsets is counted from."""
+    made: list[Record] = []
+    for record in records:
+        if isinstance(record, OffsetCommitted):
+            expire_ms = record.expire_timestamp_ms
+            record = record._replace(
+                commit_timestamp_ms=record.commit_timestamp_ms + ahead_ms,
+                expire_timestamp_ms=expire_ms if expire_ms == NONE else min(expire_ms + ahead_ms, MAX_LONG),
+            )
+        elif isinstance(record, GroupStored):
+            record = record._replace(state_timestamp_ms=record.state_timestamp_ms + ahead_ms)
+        made.append(record)
+    return made
 
 
 def _make_overrides(kinds: Sequence[GroupKind], tables: Sequence[Kind[Groups]]) -> Kind[Groups]:

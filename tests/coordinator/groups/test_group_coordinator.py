@@ -88,6 +88,41 @@ def test_the_clock_begins_with_the_wall_clock_and_follows_none_of_its_jumps(
     assert clock_ms() == 1_700_000_000_129
 
 
+def test_the_wall_clock_is_ahead_of_one_that_was_started_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = SimpleNamespace(time_ns=lambda: 1_700_000_000_000_000_000)
+    monkeypatch.setattr(runtime, "time", clocks)
+    behind_ms = iter((5_000, 900, -5_000))
+    told = [runtime.wall_clock_ahead_ms(lambda: 1_700_000_000_000 - next(behind_ms)) for _ in range(3)]
+    assert told == [5_000, 0, 0]
+
+
+@pytest.mark.parametrize("has_members", [False, True])
+async def test_offsets_do_not_expire_at_a_restart_because_the_clock_was_wrong_at_the_start(
+    has_members: bool,
+) -> None:
+    log, now_ms, notes = MemoryLog(partition_count=1), [START_MS], list[CoordinatorEvent]()
+    years_ms = 10**12
+    c = coordinator(log, notes, clock_ms=lambda: now_ms[0], ahead_ms=lambda: years_ms)
+    await c.start()
+    if has_members:
+        member = await stable_member(c)
+        c.steer("g", partial(_end_session, "g", member))
+    assert await commit(c, "g") == [0]
+    assert {event.timestamp_ms for event in notes} <= {START_MS + years_ms}
+    await c.stop()
+    assert {row[1] for batch in log.batches[0] for row in batch.records} == {START_MS + years_ms}
+    now_ms[0] += years_ms
+    c = coordinator(log, clock_ms=lambda: now_ms[0])
+    await c.start()
+    for day in range(8):
+        there = (await fetch(c, "g")).groups[0].topics
+        assert bool(there) == (day < 8 - 1), day
+        now_ms[0] += 24 * 3_600_000
+        c.time_moved()
+        await asyncio.sleep(0.01)
+    await c.stop()
+
+
 async def test_a_coordinator_says_how_far_it_is() -> None:
     c = coordinator(MemoryLog())
     c.open()
