@@ -233,20 +233,23 @@ class Cluster:
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
+        on_answer: Callable[[T], None] | None = None,
     ) -> T:
         """Send one request to a node (None: any reachable one) and return its response.
 
         ``body`` is a request of ``protocol.messages``, sent at the highest common version up to
         ``max_version``. The caller checks the error codes in the response. Makes one attempt, or for node
-        None one at each known broker until one answers. Use ``retrying`` for more.
+        None one at each known broker until one answers. Use ``retrying`` for more. ``on_answer``: see
+        ``Connection.ask``.
         """
         assert api_key == api_key_of(body), "the body is of another API"
+        how = channel, timeout_ms, max_version, on_answer
         if node_id is not None:
-            return await self._ask_address(self._address_of(node_id), body, channel, timeout_ms, max_version)
+            return await self._ask_address(self._address_of(node_id), body, *how)
         failures: list[BrokerConnectionError] = []
         for address in self._candidate_addresses():
             try:
-                return await self._ask_address(address, body, channel, timeout_ms, max_version)
+                return await self._ask_address(address, body, *how)
             except BrokerConnectionError as error:
                 failures.append(error)
         tried = "; ".join(map(str, failures))
@@ -313,12 +316,13 @@ class Cluster:
         channel: Channel,
         timeout_ms: float | None,
         max_version: int | None,
+        on_answer: Callable[[T], None] | None,
     ) -> T:
         connection = None if self._closed else self._pool.ready(address, channel)
         if connection is None:
             connection = await self._connection_to(address, channel)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        return await connection.ask(body, timeout_ms=timeout_ms, max_version=max_version)
+        return await connection.ask(body, timeout_ms=timeout_ms, max_version=max_version, on_answer=on_answer)
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
         """Run ``call``, and repeat it with back-off after connection failures and retriable KafkaErrors.

@@ -12,6 +12,7 @@ import math
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ..protocol import (
@@ -73,6 +74,7 @@ class _Waiting(NamedTuple):
     version: int
     timeout_ms: float
     until: float
+    on_answer: Callable[[Any], None] | None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -197,12 +199,28 @@ class Connection(asyncio.BufferedProtocol):
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
     def ask(
-        self, body: RequestBody[T], *, timeout_ms: float, max_version: int | None = None
+        self,
+        body: RequestBody[T],
+        *,
+        timeout_ms: float,
+        max_version: int | None = None,
+        on_answer: Callable[[T], None] | None = None,
     ) -> asyncio.Future[T]:
-        """As ``request``, but sends at once and returns a future of the response's body."""
-        return self._send_request(body, self.version_for(api_key_of(body), max_version), timeout_ms)
+        """As ``request``, but sends at once and returns a future of the response's body.
 
-    def _send_request(self, body: RequestBody[T], version: int, timeout_ms: float) -> asyncio.Future[T]:
+        ``on_answer`` is called with the body as soon as it is there, a turn of the event loop before those
+        that wait for the future go on. What it raises, the future raises.
+        """
+        version = self.version_for(api_key_of(body), max_version)
+        return self._send_request(body, version, timeout_ms, on_answer)
+
+    def _send_request(
+        self,
+        body: RequestBody[T],
+        version: int,
+        timeout_ms: float,
+        on_answer: Callable[[T], None] | None = None,
+    ) -> asyncio.Future[T]:
         transport = self._open_transport()
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
@@ -210,7 +228,9 @@ class Connection(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         until = loop.time() + timeout_ms / 1000
-        self._waiting[correlation_id] = _Waiting(answer, api_key_of(body), version, timeout_ms, until)
+        self._waiting[correlation_id] = _Waiting(
+            answer, api_key_of(body), version, timeout_ms, until, on_answer
+        )
         if until < self._look_at:
             self._look_again(until)
         transport.write(frame)
@@ -382,14 +402,18 @@ class Connection(asyncio.BufferedProtocol):
         if waiting is None:
             self.close("response to an unknown correlation id" + ("" if self.versions else _NO_BROKER))
             return
-        answer, api_key, version, _, _ = waiting
+        answer, api_key, version, _, _, on_answer = waiting
         if answer.done():
             return
         try:
             data = memoryview(frame) if api_key == ApiKey.FETCH else frame
-            answer.set_result(decode_response(api_key, version, data)[1])
+            body = decode_response(api_key, version, data)[1]
+            if on_answer is not None:
+                on_answer(body)
         except Exception as error:
             answer.set_exception(error)
+        else:
+            answer.set_result(body)
 
     def connection_lost(self, error: Exception | None) -> None:
         """See asyncio.BufferedProtocol. All requests under way fail."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -91,6 +91,10 @@ class _Options(NamedTuple):
     read_committed: bool
     rack: str
     channel: Channel
+
+
+#: What a Fetch response has.
+Fetched = dict[TopicPartition, FetchedPartition]
 
 
 class FetchFrom(NamedTuple):
@@ -177,18 +181,20 @@ async def fetch(
     rack: str = "",
     session: FetchSession | None = None,
     channel: Channel = Channel.DATA,
-) -> dict[TopicPartition, FetchedPartition]:
+    on_fetched: Callable[[Fetched], None] = lambda _: None,
+) -> Fetched:
     """Fetch record batches from these offsets, in one request to each leader (or only to ``node_id``).
 
     Sizes are in bytes, ``max_wait_ms`` in milliseconds. Partitions that are not in the response are left out;
     partition errors are in the result, not raised. Makes one attempt. Raises BrokerConnectionError if a
     leader cannot be reached. With a ``session`` of that node, the result has only partitions with new
-    records, offsets or errors.
+    records, offsets or errors. ``on_fetched`` is called with the result of that node a turn of the event loop
+    before this returns it.
     """
     options = _Options(max_bytes, partition_max_bytes, min_bytes, max_wait_ms, read_committed, rack, channel)
     at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
     if node_id is not None:
-        return await _fetch_from(cluster, node_id, at, options, session)
+        return await _fetch_from(cluster, node_id, at, options, session, on_fetched)
     if any(cluster.leader(partition) is None for partition in at):
         await cluster.metadata({partition.topic for partition in at})
     by_node: dict[int, dict[TopicPartition, FetchFrom]] = defaultdict(dict)
@@ -206,38 +212,44 @@ async def _fetch_from(
     at: Mapping[TopicPartition, FetchFrom],
     options: _Options,
     session: FetchSession | None = None,
-) -> dict[TopicPartition, FetchedPartition]:
+    on_fetched: Callable[[Fetched], None] = lambda _: None,
+) -> Fetched:
     names = {partition.topic for partition in at}
     ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
     by_id = len(ids) == len(names)
     used = ids if by_id else {}
     plan = FetchPlan(0, -1, at, ids=used) if session is None else session.plan(at, used)
+    fetched: Fetched = {}
+
+    def take(response: FetchResponse) -> None:
+        if session is not None:
+            code = KafkaError(response.error_code).code if response.error_code else ErrorCode.NONE
+            session.on_answer(code, response.session_id)
+            if code in SESSION_ERRORS:
+                return
+        if response.error_code:
+            raise KafkaError(response.error_code, f"node {node} refused Fetch")
+        names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
+        for topic, partition, row in fetched_rows(response):
+            if topic in names_of:
+                fetched[TopicPartition(names_of[topic], partition)] = row
+        on_fetched(fetched)
+
     try:
-        response: FetchResponse = await cluster.request(
+        await cluster.request(
             node,
             ApiKey.FETCH,
             _make_request(plan, options),
             channel=options.channel,
             timeout_ms=cluster.request_timeout_ms + options.max_wait_ms,
             max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
+            on_answer=take,
         )
     except BaseException:
         if session is not None:
             session.on_lost_answer()
         raise
-    if session is not None:
-        code = KafkaError(response.error_code).code if response.error_code else ErrorCode.NONE
-        session.on_answer(code, response.session_id)
-        if code in SESSION_ERRORS:
-            return {}
-    if response.error_code:
-        raise KafkaError(response.error_code, f"node {node} refused Fetch")
-    names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
-    return {
-        TopicPartition(names_of[topic], partition): fetched
-        for topic, partition, fetched in fetched_rows(response)
-        if topic in names_of
-    }
+    return fetched
 
 
 def _make_request(plan: FetchPlan, options: _Options) -> FetchRequest:

@@ -53,6 +53,7 @@ class Requests(Protocol):
         channel: Channel = Channel.CONTROL,
         timeout_ms: float | None = None,
         max_version: int | None = None,
+        on_answer: Callable[[T], None] | None = None,
     ) -> T: ...
 
     async def request_coordinator(

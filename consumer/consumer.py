@@ -730,7 +730,7 @@ class _ArrowBatches:
 
     async def __anext__(self) -> pa.RecordBatch:
         if self._make is None:
-            self._make = (await off_the_loop(_prepare_uvloop)).batches_of
+            self._make = (await off_the_loop(_prepare_arrow)).batches_of
         for batch in await self.next_made(self.form, self._make):
             return batch
         raise StopAsyncIteration
@@ -743,7 +743,7 @@ def _load_modules() -> None:
         prepare_request(api_key)
 
 
-def _prepare_uvloop() -> ModuleType:
+def _prepare_arrow() -> ModuleType:
     arrow = _import_arrow()
     arrow.prepare_pyarrow()
     return arrow

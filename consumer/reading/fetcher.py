@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ...client.errors import ConsumerClosedError, ResponseTooLargeError
-from ...client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
+from ...client.fetch import STALE_METADATA, Fetched, FetchedPartition, FetchFrom, FetchSession
 from ...client.pool import Channel
 from ...client.requests import leader_or_raise
 from ...client.waiting import Signal, now_ms
@@ -250,7 +250,7 @@ class Fetcher:
         """Fetch from this node for as long as it has wanted partitions.
 
         The next request is sent before the last response is decoded, so that the broker works meanwhile. If
-        that brought a few records only, their reader goes first.
+        that brought a few records only, their reader went first.
         """
         # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self.reading.positions.get(p.partition) is p]
@@ -267,8 +267,6 @@ class Fetcher:
                 self._long_polls.pop(node, None)
             if size is None:
                 return
-            if 0 < size <= _FEW_BYTES:
-                await asyncio.sleep(0)
             positions = self._next_positions(node)
 
     async def _fetch_beside(self, node: int) -> None:
@@ -299,10 +297,11 @@ class Fetcher:
         now = now_ms()
         self._look_at_metadata(now)
         by_node = self._wanted_positions(now)
-        if not by_node.keys() <= self._busy.keys():
+        own = by_node.pop(node, [])
+        if any(other not in self._busy or self._came_up(other, found) for other, found in by_node.items()):
             # some are another's now
             self.wake()
-        return by_node.get(node, [])
+        return own
 
     def _send_fetch(self, positions: Iterable[Position]) -> _Asked:
         session_id = self.reading.delivery.session_id
@@ -317,6 +316,14 @@ class Fetcher:
         config, epoch_of = self.config, self.reading.cluster.known_metadata.leader_epoch
         task = _short_poll_name(node) if beside else node
         self._asked_bytes[task] = max_bytes = self._room_bytes()
+        size = 0
+
+        def take(answer: Fetched, *, few: bool = False) -> None:
+            nonlocal size
+            size = sum(len(fetched.records) for fetched in answer.values())
+            if (0 < size <= _FEW_BYTES) is few:
+                self._take_in_answer(asked, answer)
+
         try:
             answer = await self.reading.cluster.fetch(
                 {p: FetchFrom(position.fetch_offset, epoch_of(p)) for p, (position, _, _) in asked.items()},
@@ -329,6 +336,7 @@ class Fetcher:
                 rack=config.client_rack,
                 session=None if beside or self._suspects.is_seeking(task) else self.sessions[node],
                 channel=Channel.BESIDE if beside else Channel.DATA,
+                on_fetched=partial(take, few=True),
             )
         except ConsumerClosedError:
             return None
@@ -343,11 +351,14 @@ class Fetcher:
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
         self._suspects.on_answer(task)
+        take(answer)
+        return size
+
+    def _take_in_answer(self, asked: _Asked, answer: Fetched) -> None:
         for partition, fetched in answer.items():
             position, changed, session_id = asked[partition]
             if self._is_current(position, changed):
                 self._take_in(position, session_id, fetched)
-        return sum(len(fetched.records) for fetched in answer.values())
 
     def _is_current(self, position: Position, changed: int) -> bool:
         """Return whether a response is to be taken in that was asked for when the position had so many

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kohort.client.errors import BrokerConnectionError
+from kohort.client.fetch import Fetched
 from kohort.client.offsets import Errors, OffsetAndTimestamp
 from kohort.client.pool import Channel
 from kohort.client.waiting import Backoff
@@ -37,7 +38,7 @@ def fetched(records: bytes = b"", *, error: int = 0, preferred: int = -1) -> Fet
 
 @dataclass
 class ScriptedCluster:
-    """Node 1 leads everything; what each node answers, one after the other, is the test's."""
+    """Node 1 leads all but what others ``lead``; what each answers, one after the other, is the test's."""
 
     answers: dict[int, list[dict[TopicPartition, FetchedPartition]]]
     asked: list[tuple[int, dict[TopicPartition, FetchFrom], int]] = field(default_factory=list)
@@ -51,6 +52,7 @@ class ScriptedCluster:
     back: set[int] = field(default_factory=set)
     topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
     leaderless: set[TopicPartition] = field(default_factory=set)
+    lead: dict[TopicPartition, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     under_way: int = 0
     most_under_way: int = 0
@@ -63,7 +65,7 @@ class ScriptedCluster:
         return self
 
     def leader(self, partition: TopicPartition) -> int | None:
-        return None if partition in self.leaderless else LEADER
+        return None if partition in self.leaderless else self.lead.get(partition, LEADER)
 
     def topic(self, _: str) -> None:
         return None
@@ -96,8 +98,9 @@ class ScriptedCluster:
         max_bytes: int,
         max_wait_ms: int,
         channel: Channel,
+        on_fetched: Callable[[Fetched], None],
         **_: Any,
-    ) -> dict[TopicPartition, FetchedPartition]:
+    ) -> Fetched:
         self.asked.append((node_id, dict(start), max_bytes))
         self.how.append((channel, max_wait_ms))
         self.under_way += 1
@@ -108,7 +111,10 @@ class ScriptedCluster:
         if not script:
             await self.answered.wait()
             return {}
-        return script.pop(0)
+        on_fetched(answer := script.pop(0))
+        # a turn of the event loop later, as with a connection
+        await asyncio.sleep(0)
+        return answer
 
 
 class FetchBench:

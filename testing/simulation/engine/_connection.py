@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ....client.errors import BrokerConnectionError, BrokerTimeoutError
@@ -11,6 +12,8 @@ from ....protocol import RequestContext, UnsupportedVersionError, api_for
 from ._loop import AnyFuture
 from ._network import Link, Receiver, SimulatedCall, SimulatedLink
 from ._schedule import Schedule
+
+_OnAnswer = Callable[[Any], None] | None
 
 
 class WaitingCaller(Protocol):
@@ -44,7 +47,7 @@ class SimulatedConnection:
         self._process = process
         #: Features in force, as its broker says.
         self.features = {"group.version": 1}
-        self._waiting: dict[SimulatedCall, tuple[AnyFuture, asyncio.TimerHandle]] = {}
+        self._waiting: dict[SimulatedCall, tuple[AnyFuture, asyncio.TimerHandle, _OnAnswer]] = {}
         self._closed_because: str | None = None
         self._ended = asyncio.Event()
 
@@ -73,8 +76,15 @@ class SimulatedConnection:
         """The response's body. Raises the errors of a real connection."""
         return await self.ask(body, timeout_ms=timeout_ms, max_version=max_version)
 
-    def ask(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> AnyFuture:
-        """A future of the response's body."""
+    def ask(
+        self,
+        body: Any,
+        *,
+        timeout_ms: float,
+        max_version: int | None = None,
+        on_answer: _OnAnswer = None,
+    ) -> AnyFuture:
+        """A future of the response's body; see ``Connection.ask``."""
         if self._closed_because is not None:
             raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
         version = self.version_for(body.API_KEY, max_version)
@@ -84,7 +94,7 @@ class SimulatedConnection:
         answer: AnyFuture = loop.create_future()
         self._process.sending(call, answer)
         timer = loop.call_later(timeout_ms / 1000, self._late, call, answer, timeout_ms)
-        self._waiting[call] = answer, timer
+        self._waiting[call] = answer, timer, on_answer
         self.line.send(call, int(timeout_ms))
         return answer
 
@@ -104,7 +114,7 @@ class SimulatedConnection:
             self.line.close()
             self._process.connections.pop(self, None)
         waiting, self._waiting = self._waiting, {}
-        for answer, timer in waiting.values():
+        for answer, timer, _ in waiting.values():
             timer.cancel()
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
@@ -116,10 +126,16 @@ class SimulatedConnection:
     def on_answer(self, call: SimulatedCall, body: object) -> None:
         found = self._waiting.pop(call, None)
         if found is not None:
-            answer, timer = found
+            answer, timer, on_answer = found
             timer.cancel()
             if not answer.done():
-                answer.set_result(body)
+                try:
+                    if on_answer is not None:
+                        on_answer(body)
+                except Exception as error:
+                    answer.set_exception(error)
+                else:
+                    answer.set_result(body)
 
     def on_failure(self, _call: SimulatedCall, error: BrokerConnectionError) -> None:
         self.close(str(error))

@@ -57,6 +57,15 @@ async def test_a_replica_that_is_not_known_yet_is_looked_for() -> None:
     assert _nodes(await bench.run(5))[-1] == NEAR
 
 
+async def test_what_a_leader_sends_to_a_replica_is_read_beside_the_long_poll_there() -> None:
+    bench = FetchBench({LEADER: [{}, {A: fetched(preferred=NEAR)}], NEAR: []})
+    bench.cluster.lead[B] = NEAR
+    bench.cluster.beside = [{A: fetched(batch([b"x"]))}]
+    bench.begin(A, B)
+    asked = await bench.run(4)
+    assert [(node, sorted(start)) for node, start, _ in asked[-2:]] == [(LEADER, [A]), (NEAR, [A])]
+
+
 async def test_one_request_is_under_way_for_a_broker_and_asks_for_no_more_than_may_be_prefetched() -> None:
     some = batch([b"x" * 900])
     first, second, third = (fetched(bytes(bytearray(some))) for _ in range(3))

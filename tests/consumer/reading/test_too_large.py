@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from kohort.client.errors import ConfigError, ResponseTooLargeError
+from kohort.client.fetch import Fetched
 from kohort.client.pool import Channel
-from kohort.consumer import BatchTooLargeError, Cluster, FetchedPartition, FetchFrom
+from kohort.consumer import BatchTooLargeError, Cluster, FetchFrom
 from kohort.producer import Producer
 from kohort.protocol import MAX_FRAME_BYTES, TopicPartition
 from tests.consumer.batches import batch
@@ -34,8 +35,14 @@ class Brokers(ScriptedCluster):
     too_large: int = 0
 
     async def fetch(
-        self, start: Mapping[TopicPartition, FetchFrom], *, channel: Channel, max_wait_ms: int, **_: Any
-    ) -> dict[TopicPartition, FetchedPartition]:
+        self,
+        start: Mapping[TopicPartition, FetchFrom],
+        *,
+        channel: Channel,
+        max_wait_ms: int,
+        on_fetched: Callable[[Fetched], None],
+        **_: Any,
+    ) -> Fetched:
         self.asked.append((LEADER, dict(start), 0))
         self.how.append((channel, max_wait_ms))
         await asyncio.sleep(0)
@@ -44,7 +51,10 @@ class Brokers(ScriptedCluster):
                 self.too_large += 1
                 raise ResponseTooLargeError("node 1", "too much", 110_000_000, MAX_FRAME_BYTES)
             if self.small.get(partition):
-                return {partition: fetched(self.small[partition].pop(0))}
+                on_fetched(answer := {partition: fetched(self.small[partition].pop(0))})
+                # a turn of the event loop later, as with a connection
+                await asyncio.sleep(0)
+                return answer
         if max_wait_ms:
             await self.answered.wait()
         return {}
