@@ -74,7 +74,7 @@ class _Waiting(NamedTuple):
     version: int
     timeout_ms: float
     until: float
-    on_answer: Callable[[Any], None] | None
+    on_answer: Callable[..., None] | None
 
 
 class Connection(asyncio.BufferedProtocol):

@@ -76,7 +76,8 @@ def test_storms_are_survived() -> None:
     assert all(storm.mib > 10 for storm in found)
     assert sizing.storms_table(found).count("\n") == len(found) + 1
     assert "300 connections to a broker of as many descriptors: 2" in found[-1].title
-    assert "new connections wait: the descriptors that are left are for files" in found[-1].lines[-1]
+    waits = "new connections wait: the descriptors that are left are for files"
+    assert any(waits in line for line in found[-1].lines)
 
 
 def test_brokers_of_clusters_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from ._loop import AnyFuture
 from ._network import Link, Receiver, SimulatedCall, SimulatedLink
 from ._schedule import Schedule
 
-_OnAnswer = Callable[[Any], None] | None
+_OnAnswer = Callable[..., None] | None
 
 
 class WaitingCaller(Protocol):
