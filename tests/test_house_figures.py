@@ -13,7 +13,7 @@ figures = script("house_figures")
 
 #: Above is worse. A limit comes down with its figure; one that goes up needs a reason in the change.
 AT_MOST = {
-    "source lines": 144_075,
+    "source lines": 144_150,
     "longest function": 70,
     "functions named by one word, %": 34,
     "functions named by a lone participle, %": 1.2,
