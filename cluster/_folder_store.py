@@ -189,7 +189,9 @@ class FolderStore(TreeStore):
 
     def unreadable(self, path: str, error: Exception) -> StateFileError:
         """See MetadataStore; the error names the file."""
-        return self._parts[path].file.unreadable(error)
+        part = self._part_of(path)
+        assert part is not None, "only what was read can be wrong"
+        return part.file.unreadable(error)
 
     def _part_of(self, path: str) -> _Part | None:
         """The file that holds a path, or the entries below it, once it is read."""
@@ -224,4 +226,7 @@ class FolderStore(TreeStore):
                 found.update(step["entries"])
                 self._made = step["step"]
         except (ValueError, KeyError, TypeError) as error:
-            raise self._topics.unreadable(error) from error
+            names, without = f"{self._topics.path} and {self._steps.path.name}", self._topics.without
+            raise StateFileError(
+                f"{names} do not fit together ({error}): restore both from a copy; without both {without}"
+            ) from error

@@ -191,6 +191,11 @@ def test_a_file_that_nobody_asks_for_is_not_read(tmp_path: Path) -> None:
         store.get("/kafka-acl")
 
 
+def test_a_topic_that_its_owner_cannot_read_names_the_file(tmp_path: Path) -> None:
+    error = FolderStore(tmp_path).unreadable(topic_path("orders"), ValueError("no number"))
+    assert "kohort.json cannot be read (no number): restore it" in str(error)
+
+
 def test_a_document_that_its_owner_cannot_read_names_the_file(tmp_path: Path) -> None:
     document = FolderStore(tmp_path).document("client-quotas")
     document.save_now({"entries": 3})
@@ -299,11 +304,12 @@ def test_steps_are_refused_that_are_damaged_or_miss_one_or_their_beginning(tmp_p
         (b"".join(lines[1:]), "line 1 of kohort.json.steps does not follow"),
     ):
         (tmp_path / STEPS).write_bytes(content)
-        with pytest.raises(StateFileError, match=rf"kohort\.json cannot be read \({why}.*restore it"):
+        with pytest.raises(StateFileError, match=rf"kohort\.json and kohort\.json\.steps .* \({why}.*both"):
             topics_of(tmp_path)
     (tmp_path / STEPS).write_bytes(steps)
     (tmp_path / NAME).unlink()
-    with pytest.raises(StateFileError, match="does not follow"):
+    # the file that the error named was removed alone
+    with pytest.raises(StateFileError, match=r"does not follow .* without both the topics are taken from"):
         topics_of(tmp_path)
 
 
