@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow(25), pyte
 #: Ours and others by turns.
 MIXED = [kind for pair in zip(OURS, OTHERS, strict=True) for kind in pair]
 WORST: dict[str, Any] = {"actions": EVERYTHING, "session_timeout_ms": SESSION_MS, "fewest_out": 3}
-#: Records a second; a run of one minute in all has 200,000.
-RATE = 3_400
+#: Records a second: what members do while they come and go is seen with few; ``--soak`` has a load as well.
+RATE, SOAKED_RATE = 1_000, 3_400
 MAX_SILENCE_S = 1.0
 
 Name = Callable[[str], str]
@@ -76,8 +76,9 @@ def _create(bootstrap: str, topic: str) -> None:
 
 
 def _plan(request: pytest.FixtureRequest, seed: int, part: float, **more: Any) -> Plan:
-    seconds = (request.config.getoption("--soak") or 40.0) * part
-    return Plan(seed, seconds, int(seconds * RATE), **more)
+    soak = request.config.getoption("--soak")
+    seconds = (soak or 40.0) * part
+    return Plan(seed, seconds, int(seconds * (RATE if soak is None else SOAKED_RATE)), **more)
 
 
 @pytest.mark.parametrize("seed", [7])

@@ -13,7 +13,7 @@ from kohort.broker.event_loop import time_slices as _turns
 from kohort.testing import simulate_cluster
 from kohort.testing.simulation.cluster import trace_cluster
 
-SCHEDULES = 24
+SCHEDULES = 15
 
 #: Schedules that broke an invariant: what was wrong, a seed that showed it, and what it leaves out.
 FOUND: Final[dict[str, tuple[int, tuple[str, ...]]]] = {

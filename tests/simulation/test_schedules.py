@@ -11,9 +11,9 @@ from kohort.testing import simulate
 from kohort.testing.simulation import Stats
 
 #: As many as it takes to find every planted bug from seed 0 on (docs/simulation.md), and some more.
-SCHEDULES = 450
-MIXED_SCHEDULES = 350
-CRASHES = 2_000
+SCHEDULES = 410
+MIXED_SCHEDULES = 335
+CRASHES = 1_200
 #: In one schedule of those that are about crashes.
 CRASHES_EACH = 30
 

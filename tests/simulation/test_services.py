@@ -9,7 +9,7 @@ import pytest
 
 from kohort.testing import simulate_service
 
-SCHEDULES = 75
+SCHEDULES = 45
 
 
 @pytest.mark.slow(15)

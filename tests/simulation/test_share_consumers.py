@@ -13,7 +13,7 @@ import pytest
 from kohort.testing import simulate_share_consumers, simulate_share_services
 from kohort.testing.simulation.share_consumers import trace_share_consumers
 
-SCHEDULES = 12
+SCHEDULES = 8
 
 #: Schedules that broke an invariant: what was wrong, and a seed that showed it.
 FOUND: Final[dict[str, int]] = {

@@ -10,7 +10,7 @@ import pytest
 from kohort.testing import simulate_share_groups
 from kohort.testing.simulation.share_groups import trace_share_groups
 
-SCHEDULES = 12
+SCHEDULES = 8
 
 
 def test_a_schedule_is_the_same_each_time() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kohort.testing import simulate_transactions
 
-SCHEDULES = 80
+SCHEDULES = 48
 
 
 @pytest.mark.slow(25)
