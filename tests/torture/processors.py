@@ -61,12 +61,25 @@ class Processor:
 
 @contextmanager
 def processors(errors: Path, program: str, *arguments: str) -> Iterator[list[Processor]]:
+    if program == "librdkafka":
+        _commit_starts(*arguments)
     made = [Processor(number, errors, program, *arguments) for number in range(PARTITIONS)]
     try:
         yield made
     finally:
         for each in made:
             each.kill(forget=False)
+
+
+def _commit_starts(bootstrap: str, source: str, _target: str, group: str, *_: str) -> None:
+    """Have the group begin with commits. Where there is none, librdkafka (2.16 too) asks for the earliest
+    offset. If the partition is taken away meanwhile and comes back, the answer sets a timer, which later has
+    it begin there again, in the midst of reading.
+    """
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    starts = [confluent_kafka.TopicPartition(source, number, 0) for number in range(PARTITIONS)]
+    consumer.commit(offsets=starts, asynchronous=False)
+    consumer.close()
 
 
 def wait(seconds: float, tended: list[Processor]) -> None:
