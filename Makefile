@@ -121,7 +121,7 @@ mutants: $(VENV)/.installed
 
 # some mutants of one room, drawn by the commit's hash; the goal is lower than that of a whole room, because draws vary
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 3
+	$(BIN)/python scripts/mutants.py --functions 30 --goal 65 --minutes 2
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
