@@ -100,6 +100,34 @@ async def test_many_requests_are_under_way_and_each_gets_its_own_answer() -> Non
         connection.close()
 
 
+async def test_an_answer_is_taken_in_as_it_arrives_before_those_who_wait_go_on() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda request: _answered(request.generation_id)
+        connection = await _open(broker)
+        seen: list[str] = []
+
+        def take(answer: Any) -> None:
+            asyncio.get_running_loop().call_soon(seen.append, "the next turn")
+            seen.append(f"arrives: {answer.error_code}")
+
+        answer = await connection.ask(_beat(7), timeout_ms=30_000, on_answer=take)
+        assert (seen, answer.error_code) == (["arrives: 7", "the next turn"], 7)
+        connection.close()
+
+
+async def test_what_taking_an_answer_in_raises_comes_to_those_who_wait_and_the_connection_goes_on() -> None:
+    def take(_: Any) -> None:
+        raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda request: _answered(request.generation_id)
+        connection = await _open(broker)
+        with pytest.raises(KafkaError):
+            await connection.ask(_beat(), timeout_ms=30_000, on_answer=take)
+        assert (await connection.request(_beat(3), timeout_ms=30_000)).error_code == 3
+        connection.close()
+
+
 @pytest.mark.parametrize("size", [32_768, 40_000, 70_000])
 @pytest.mark.parametrize("highest", [3, 4])
 async def test_a_name_that_is_too_long_for_the_protocol_is_told_and_not_sent(size: int, highest: int) -> None:
