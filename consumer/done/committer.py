@@ -34,6 +34,9 @@ Offsets = Mapping[TopicPartition, int | CommittedOffset]
 #: Interval at which manually assigned partitions repeat their commits: offsets of a group without members
 #: expire offsets.retention.minutes (1 or more) after their commit.
 REPEAT_MS = 30_000
+#: The same for members: once the last has left, brokers count the age of a consumer group's offsets (KIP-848)
+#: from their commit, and a topic may have had no records for days.
+MEMBER_REPEAT_MS = 3_600_000
 
 #: A topic may be too new for the coordinator to know. Only the user's own commits wait for it, for this many
 #: attempts: revocations and the end of a consumer must not wait for a topic that was deleted.
@@ -207,14 +210,15 @@ class Committer:
 
     async def run(self, interval_ms: float) -> None:
         """Commit what is done at intervals, until cancelled; revocations commit by themselves."""
-        repeat_at = now_ms() + REPEAT_MS
+        repeat_ms = REPEAT_MS if self.manual else MEMBER_REPEAT_MS
+        repeat_at = now_ms() + repeat_ms
         while True:
             await asyncio.sleep(interval_ms / 1000)
             if not self.membership.can_commit():
                 continue
-            again = self.manual and now_ms() >= repeat_at
+            again = now_ms() >= repeat_at
             if again:
-                repeat_at = now_ms() + REPEAT_MS
+                repeat_at = now_ms() + repeat_ms
             await self.commit_done(None, self.config.request_timeout_ms, again=again)
 
     def _make_job(self, partitions: Iterable[TopicPartition] | None, unknown_topic_tries: int) -> _Job:

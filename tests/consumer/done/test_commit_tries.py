@@ -9,7 +9,7 @@ import pytest
 
 from kohort.client.waiting import Backoff
 from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedOffset
-from kohort.consumer.done.committer import REPEAT_MS, UNKNOWN_TOPIC_TRIES
+from kohort.consumer.done.committer import MEMBER_REPEAT_MS, REPEAT_MS, UNKNOWN_TOPIC_TRIES
 from kohort.consumer.events import CommitFailed, CommitSucceeded, Event
 from kohort.protocol import ErrorCode, KafkaError
 from tests.consumer.commits import NEW, OLD, A, B, Bench, Step
@@ -250,11 +250,13 @@ def test_who_is_no_member_commits_again_so_that_its_offsets_do_not_expire() -> N
     assert bench.coordinator.metadata_sent[2] == "mine"
 
 
-def test_a_member_does_not_repeat_what_is_committed() -> None:
+def test_a_member_seldom_repeats_what_is_committed() -> None:
     bench = Bench()
     bench.done(A, 0)
-    run_in_virtual_time(_for_a_while(bench, 200, 2.5 * REPEAT_MS / 1000))
+    run_in_virtual_time(_for_a_while(bench, 60_000, 0.9 * MEMBER_REPEAT_MS / 1000))
     assert bench.coordinator.sent == [(3, {0: 1})]
+    run_in_virtual_time(_for_a_while(bench, 60_000, 2.5 * MEMBER_REPEAT_MS / 1000))
+    assert bench.coordinator.sent == [(3, {0: 1}), (3, {0: 1, 1: 0}), (3, {0: 1, 1: 0})]
 
 
 # given offsets
