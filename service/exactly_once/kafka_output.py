@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...client.errors import BrokerConnectionError, ConfigError
 from ...client.offsets import CommittedOffset
-from ...client.waiting import Signal
+from ...client.waiting import Signal, now_ms
+from ...consumer.done.committer import MEMBER_REPEAT_MS
 from ...consumer.errors import ConsumerError, StaleRecordError, short_text
 from ...consumer.run.assembly import make_cluster
 from ...producer import (
@@ -167,6 +168,7 @@ class KafkaTransactions:
         self._committed = Signal()
         self._committing = False
         self._task: asyncio.Task[None] | None = None
+        self._repeat_at = 0.0
         self._repeated = ServiceLog()
 
     def _make_producer(self) -> Producer:
@@ -175,6 +177,7 @@ class KafkaTransactions:
     async def start(self) -> None:
         """Connect, and fence an earlier producer of the same transactional id."""
         await self._producer.start()
+        self._repeat_at = now_ms() + MEMBER_REPEAT_MS
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self, *, timeout_ms: float) -> None:
@@ -316,15 +319,18 @@ class KafkaTransactions:
             self._committed.fire()
 
     async def _wait_for_calls(self) -> None:
-        """Wait until calls have ended, or an offset has moved without one."""
+        """Wait until calls have ended, or an offset has moved without one, or is to be committed again."""
         while not self._wake.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(PASSED_S):
                     await self._wake.wait()
                     return
             waiting = {call.session_id for call in self._ended}
+            repeats = now_ms() >= self._repeat_at
+            if repeats:
+                self._repeat_at = now_ms() + MEMBER_REPEAT_MS
             for session in self._consumer.parts.tracker.sessions.values():
-                known = -1 if session.committed is None else session.committed.offset
+                known = -1 if session.committed is None or repeats else session.committed.offset
                 if session.first > known and session.session_id not in waiting:
                     call = _Call(session.partition, session.session_id, session.first - 1, (), 0, False)
                     self._ended.append(call)

@@ -611,3 +611,30 @@ async def test_offsets_behind_records_that_were_aborted_are_committed_without_a_
             await producer.send(orders, b"first")
         await run_until(service, caught_up)
     assert await read_values(bootstrap, bills) == [b"first"]
+
+
+@pytest.mark.kafka
+async def test_offsets_are_committed_again_now_and_then_so_that_they_do_not_expire(
+    bootstrap: str,
+    new_topic: Topics,
+    produce: Produce,
+    make: Callable[..., ConsumerService],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_output, "PASSED_S", 0.05)
+    monkeypatch.setattr(kafka_output, "MEMBER_REPEAT_MS", 300)
+    orders, bills = new_topic("orders", partitions=1), new_topic("bills", partitions=1)
+    produce(orders, range(2))
+    sent: list[int] = []
+    send_offsets = Producer.send_offsets
+
+    async def noted(producer: Producer, offsets: Any, member: Any) -> None:
+        sent.append(offsets[TopicPartition(orders, 0)].offset)
+        await send_offsets(producer, offsets, member)
+
+    monkeypatch.setattr(Producer, "send_offsets", noted)
+    service = make()
+    service.handler(orders)(plain(bills))
+    await run_until(service, lambda: sent.count(2) == 3)
+    assert sorted(sent) == sent
+    assert len(await read_values(bootstrap, bills)) == 2
