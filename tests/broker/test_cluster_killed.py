@@ -127,7 +127,7 @@ class Traffic:
             await self._sender.send_and_wait("orders", value, partition=partition)
             self._acknowledged.append(value)
             number += 1
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.01)
 
     async def _read(self) -> None:
         while not self._done.is_set() or len(self._got) < len(self._acknowledged):

@@ -10,6 +10,10 @@ import kafka
 from tests.waiting import wait_until
 
 
+#: Seconds between two commits.
+_PAUSE_S = 0.005
+
+
 class Committer:
     """Commits 1, 2, 3 ... from a thread of its own and remembers the last that was acknowledged."""
 
@@ -24,7 +28,7 @@ class Committer:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stop.wait(_PAUSE_S):
             wanted = {self._partition: kafka.OffsetAndMetadata(self.acknowledged + 1, "", -1)}
             try:
                 self._consumer.commit(wanted, timeout_ms=200)

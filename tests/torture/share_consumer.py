@@ -189,7 +189,7 @@ class _Member:
             "group": group,
             "renew_locks": self._rng.random() < 0.8,
             "max_processing_ms": 5_000,
-            "fetch_max_wait_ms": self._rng.choice((0, 20, 500)),
+            "fetch_max_wait_ms": self._rng.choice((10, 50, 500)),
             "request_timeout_ms": 5_000,
             "retry_backoff_ms": 20,
             "retry_backoff_max_ms": 200,

@@ -38,7 +38,9 @@ _LIMIT = 5
 _GROUP_RESOURCE, _SET = 32, 0
 _PATIENCE_S = 60.0
 #: How many records are produced at a time now and then, and how likely that is each time.
-_BURST, _BURSTS = 300, 0.005
+_BURST, _BURSTS = 300, 0.003
+#: Seconds between two records of a partition; the second with ``--soak``.
+PACE_S, SOAKED_PACE_S = 0.02, 0.005
 
 Member: TypeAlias = WireMember | ConfluentMember | ConsumerProcess
 
@@ -68,12 +70,14 @@ class ShareTraffic:
         consumers: int = 0,
         replicas: int = 3,
         seed: int = 1,
+        pace_s: float = PACE_S,
     ) -> None:
         self.ledger = ShareLedger(_LIMIT)
         self.produced: set[Place] = set()
         self._bootstrap = bootstrap
         self._counts = wire, confluent, consumers
         self._replicas = replicas
+        self._pace_s = pace_s
         self._rng = random.Random(seed)
         self._members: list[Member] = []
         self._enough = asyncio.Event()
@@ -139,7 +143,7 @@ class ShareTraffic:
             # many at a time, so that members get more than they soon handle
             count = _BURST if self._rng.random() < _BURSTS else 1
             await asyncio.gather(*(self._send_one(partition) for _ in range(count)))
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(self._pace_s)
 
     async def _send_one(self, partition: int) -> None:
         # one that is given up, when no broker was there for long, may be stored: it is not waited for

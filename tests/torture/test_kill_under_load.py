@@ -20,7 +20,9 @@ from tests.torture.load import Committer, committed, create_topic, read_topic
 pytestmark = [pytest.mark.clients, pytest.mark.slow(30)]
 
 PARTITIONS = 3
-KILLS = 20
+#: Of a leg, and seconds between two records of a producer; with ``--soak`` as many as they can send.
+KILLS, PAUSE_S = 8, 0.004
+SOAKED_KILLS, SOAKED_PAUSE_S = 20, 0.0005
 
 #: Seconds between a restart and the next kill: some fall into the producers' coming back.
 SHORTEST_S, LONGEST_S = 0.1, 1.2
@@ -38,7 +40,7 @@ class Numbers:
         finish: Callable[[], None],
         *,
         hear: Callable[[], object] = lambda: None,
-        pause_s: float = 0.0005,
+        pause_s: float,
     ) -> None:
         self.sent = 0
         self.acknowledged = 0
@@ -70,9 +72,7 @@ class Numbers:
         self._finish()
 
 
-def confluent_numbers(
-    bootstrap: str, topic: str, partition: int, codec: str, *, pause_s: float = 0.0005
-) -> Numbers:
+def confluent_numbers(bootstrap: str, topic: str, partition: int, codec: str, *, pause_s: float) -> Numbers:
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -98,7 +98,7 @@ def confluent_numbers(
     return numbers
 
 
-def kafka_python_numbers(bootstrap: str, topic: str, partition: int) -> Numbers:
+def kafka_python_numbers(bootstrap: str, topic: str, partition: int, *, pause_s: float) -> Numbers:
     producer = kafka.KafkaProducer(
         bootstrap_servers=bootstrap,
         enable_idempotence=True,
@@ -113,7 +113,7 @@ def kafka_python_numbers(bootstrap: str, topic: str, partition: int) -> Numbers:
         producer.flush(60)
         producer.close()
 
-    numbers = Numbers(send, finish)
+    numbers = Numbers(send, finish, pause_s=pause_s)
     return numbers
 
 
@@ -154,19 +154,20 @@ def require_kept(bootstrap: str, topic: str, committer: Committer, group: str) -
     assert before <= kept <= committer.acknowledged + 1, group
 
 
-def leg(broker: BrokerProcess, topic: str, rng: random.Random, tally: Tally) -> None:
-    """KILLS kills under load, then everything is read."""
+def leg(broker: BrokerProcess, topic: str, rng: random.Random, tally: Tally, *, soaks: bool) -> None:
+    """Kills under load, then everything is read."""
+    kills, pause_s = (SOAKED_KILLS, SOAKED_PAUSE_S) if soaks else (KILLS, PAUSE_S)
     bootstrap = broker.bootstrap
     create_topic(bootstrap, topic, PARTITIONS)
     producers = [
-        confluent_numbers(bootstrap, topic, 0, "none"),
-        confluent_numbers(bootstrap, topic, 1, "gzip"),
-        kafka_python_numbers(bootstrap, topic, 2),
+        confluent_numbers(bootstrap, topic, 0, "none", pause_s=pause_s),
+        confluent_numbers(bootstrap, topic, 1, "gzip", pause_s=pause_s),
+        kafka_python_numbers(bootstrap, topic, 2, pause_s=pause_s),
     ]
     groups = {name: Committer(bootstrap, name, topic, 0) for name in (f"billing-{topic}", f"audit-{topic}")}
     for producer in producers:
         producer.start()
-    for _ in range(KILLS):
+    for _ in range(kills):
         time.sleep(rng.uniform(SHORTEST_S, LONGEST_S))
         broker.kill()
         broker.start()
@@ -186,21 +187,21 @@ def leg(broker: BrokerProcess, topic: str, rng: random.Random, tally: Tally) -> 
         assert values == [b"%d" % number for number in range(producer.sent)]
     assert len(found) == sum(producer.sent for producer in producers)
     tally.legs += 1
-    tally.kills += KILLS
+    tally.kills += kills
     tally.records += len(found)
     tally.commits += sum(committer.acknowledged for committer in groups.values())
 
 
 @pytest.mark.timeout(14_400)
 def test_producers_and_groups_that_go_on_through_kills_lose_nothing_and_repeat_nothing(
-    broker_process: BrokerProcess, pytestconfig: pytest.Config
+    broker_process: BrokerProcess, soaks: bool, pytestconfig: pytest.Config
 ) -> None:
     rng, tally = random.Random(20), Tally()
     end = time.monotonic() + (pytestconfig.getoption("--soak") or 0)
     report = pytestconfig.getoption("--report")
     while not tally.legs or time.monotonic() < end:
         topic = f"orders-{tally.legs}"
-        leg(broker_process, topic, rng, tally)
+        leg(broker_process, topic, rng, tally, soaks=soaks)
         with kafka.KafkaAdminClient(bootstrap_servers=broker_process.bootstrap) as admin:
             admin.delete_topics([topic])
         if report is not None:

@@ -22,7 +22,7 @@ from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.cluster import servers
 from tests.reliability_report import table, write_section
 from tests.torture.share_consumer import BREAK, JUMP
-from tests.torture.share_traffic import SHARE_SETTINGS, ShareTraffic
+from tests.torture.share_traffic import PACE_S, SHARE_SETTINGS, SOAKED_PACE_S, ShareTraffic
 from tests.torture.test_share_groups_killed import faults
 
 #: What happens to processes of share consumers.
@@ -52,15 +52,15 @@ async def afflict(traffic: ShareTraffic, kind: str, rng: random.Random) -> None:
 @pytest.mark.slow(60)
 @pytest.mark.timeout(14_400)
 def test_whatever_happens_to_share_consumers_nothing_is_lost_or_handled_twice_with_its_lock(
-    tmp_path: Path, pytestconfig: pytest.Config
+    tmp_path: Path, soaks: bool, pytestconfig: pytest.Config
 ) -> None:
     """On a broker of ours; with ``--bootstrap`` on Apache Kafka, whose locks should be short."""
     given = pytestconfig.getoption("--bootstrap")
     until = time.monotonic() + (pytestconfig.getoption("--soak") or 0.0)
-    rng = random.Random(39)
+    rng, pace_s = random.Random(39), SOAKED_PACE_S if soaks else PACE_S
 
     async def run(bootstrap: str) -> None:
-        async with ShareTraffic(bootstrap, wire=0, consumers=4, replicas=1) as traffic:
+        async with ShareTraffic(bootstrap, wire=0, consumers=4, replicas=1, pace_s=pace_s) as traffic:
             await traffic.goes_on()
             rounds = 0
             while not rounds or time.monotonic() < until:
@@ -89,7 +89,7 @@ def test_share_consumers_and_their_brokers_end_and_stand_still(
     """For as long as ``--soak`` says; without it a fault of each kind of the leader's."""
     soak = pytestconfig.getoption("--soak")
     until = time.monotonic() + (soak or 0.0)
-    rng = random.Random(40)
+    rng, pace_s = random.Random(40), PACE_S if soak is None else SOAKED_PACE_S
     caused: Counter[str] = Counter()
     of_brokers = (
         ("kill", "stand_still", "stop")
@@ -98,7 +98,7 @@ def test_share_consumers_and_their_brokers_end_and_stand_still(
     )
 
     async def run(running: dict[int, BrokerProcess], zookeeper: servers.ZooKeeper) -> str:
-        async with faults(running, wire=0, consumers=4) as happen:
+        async with faults(running, wire=0, consumers=4, pace_s=pace_s) as happen:
             await happen.whole()
             while not caused or time.monotonic() < until:
                 for kind in rng.sample(of_brokers, len(of_brokers)):

@@ -27,7 +27,14 @@ from tests.broker.test_cluster_killed import brokers
 from tests.broker_process import BrokerProcess
 from tests.cluster import servers
 from tests.reliability_report import table, write_section
-from tests.torture.share_traffic import QUEUE, SHARE_SETTINGS, TOPIC, ShareTraffic
+from tests.torture.share_traffic import (
+    PACE_S,
+    QUEUE,
+    SHARE_SETTINGS,
+    SOAKED_PACE_S,
+    TOPIC,
+    ShareTraffic,
+)
 
 STATES, GROUPS = "__share_group_state", "__consumer_offsets"
 _AWAY_S = 10.0
@@ -145,14 +152,16 @@ def zookeeper() -> Iterator[servers.ZooKeeper]:
 
 
 @contextlib.asynccontextmanager
-async def faults(running: dict[int, BrokerProcess], **members: int) -> AsyncIterator[Faults]:
+async def faults(
+    running: dict[int, BrokerProcess], *, pace_s: float = PACE_S, **members: int
+) -> AsyncIterator[Faults]:
     """Traffic on a cluster, which goes on."""
     bootstrap = ",".join(each.bootstrap for each in running.values())
     async with Cluster(bootstrap) as cluster:
         async with asyncio.timeout(60):
             while len((await cluster.metadata([])).nodes) < len(running):  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.1)
-        async with ShareTraffic(bootstrap, **members) as traffic:
+        async with ShareTraffic(bootstrap, pace_s=pace_s, **members) as traffic:
             await traffic.goes_on()
             yield Faults(running, cluster, traffic)
             await traffic.check()
@@ -190,7 +199,7 @@ def test_through_long_churn_nothing_comes_back_and_nothing_is_lost(
     caused: Counter[str] = Counter()
 
     async def run(running: dict[int, BrokerProcess], zookeeper: servers.ZooKeeper) -> str:
-        async with faults(running, wire=4, confluent=2) as happen:
+        async with faults(running, pace_s=SOAKED_PACE_S, wire=4, confluent=2) as happen:
             await happen.whole()
             while time.monotonic() < until:
                 kind = rng.choice(("kill", "kill", "stand_still", "stop", "kill_all", "lose_store"))
