@@ -18,7 +18,7 @@ RUN = Path(__file__).resolve().parents[2] / "examples" / "demo" / "run.py"
 def test_a_short_run_is_equal_whichever_broker_is_killed(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, RUN, "--cluster"],
-        env={**os.environ, "KOHORT_DEMO_RECORDS": "20000", "TMPDIR": str(tmp_path)},
+        env={**os.environ, "KOHORT_DEMO_RECORDS": "8000", "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=450,

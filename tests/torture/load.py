@@ -9,7 +9,6 @@ import kafka
 
 from tests.waiting import wait_until
 
-
 #: Seconds between two commits.
 _PAUSE_S = 0.005
 
