@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from types import FrameType
@@ -37,8 +37,8 @@ from ._dataframes import (
 )
 from ._events import BatchCommitted, Listener, OffsetsLost, OffsetsReset, all_of
 from ._fetch import ReadTask, TaskReading
-from ._group import GroupOffsets, GroupPositions, Patience
-from ._idle import idle_pause
+from ._group import CommitRefusedError, GroupOffsets, GroupPositions, Patience
+from ._idle import TOUCH_SECONDS, idle_pause
 from ._intent import intents_of, outcomes_of, positions_of, remove_log
 from ._log_keeper import LogKeeper, keep_log, row_of
 from ._offsets import Committed, OffsetRange, Offsets, Plan, format_offsets
@@ -92,6 +92,8 @@ class GroupBatches:
         self._next_number = 0
         #: When there was a batch last, and processor seconds of the last look that found none.
         self._moved_at, self._look_cost = time.monotonic(), 0.0
+        #: When an idle loop committed its offsets again.
+        self._touched_at = self._moved_at
         #: What the last batch was planned from.
         self._seen: GroupPositions | None = None
         self._handed_out: Batch | None = None
@@ -312,12 +314,22 @@ class GroupBatches:
         self._reached = {p: at for p, at in self._reached.items() if p in state.bounds}
         self._tell_lost(plan.lost)
         if not plan.ranges:
+            self._touch_offsets(state)
             self._look_cost = time.process_time() - worked
             return None
         self._moved_at = time.monotonic()
         ahead = ahead or self._fetch_ahead(plan)
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead, state.topic_ids)
         return self._handed_out
+
+    def _touch_offsets(self, state: GroupPositions) -> None:
+        """Commit the offsets of an idle loop again, now and then."""
+        now = time.monotonic()
+        if now - max(self._moved_at, self._touched_at) >= TOUCH_SECONDS:
+            self._touched_at = now
+            there = {p: commit for p, commit in state.committed.items() if p in state.bounds}
+            with suppress(CommitRefusedError):
+                self._group.commit_once(self._next_number, there)
 
     def _plan_batch(self, state: GroupPositions, ends: Offsets | None) -> Plan:
         bounds = state.bounds

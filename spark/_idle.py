@@ -8,6 +8,9 @@ SHARE = 0.008
 #: Longest wait, as a share of the time since there were records.
 SLACK = 0.1
 
+#: Interval at which offsets are committed again while none come, so that they do not expire, in seconds.
+TOUCH_SECONDS = 3_600.0
+
 
 def idle_pause(look_cost: float, idle: float) -> float:
     """Return the seconds until the next look: more the longer none came and the more a look costs.

@@ -21,7 +21,7 @@ from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupPositions
-from ._idle import idle_pause
+from ._idle import TOUCH_SECONDS, idle_pause
 from ._log_keeper import keep_log
 from ._offsets import (
     EARLIEST,
@@ -50,9 +50,6 @@ from ._stream_plan import (
 )
 
 log = logging.getLogger(__name__)
-
-#: Interval at which the offsets of an idle query are committed again, so that they do not expire.
-TOUCH_SECONDS = 3_600.0
 
 
 class StartStateError(KohortError):

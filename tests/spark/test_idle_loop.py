@@ -11,8 +11,9 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import _driver, _stream
-from kohort.spark._group import GroupPositions
-from kohort.spark._offsets import Bounds, Committed
+from kohort.spark._group import CommitRefusedError, GroupPositions
+from kohort.spark._idle import TOUCH_SECONDS
+from kohort.spark._offsets import Bounds, Commits, Committed
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
 from tests.spark.loops import Driver
@@ -70,6 +71,29 @@ def test_an_idle_loop_of_1000_partitions_takes_less_than_a_hundredth_of_a_core(
     # and who has just had records gets the next ones soon
     assert clock.waits[0] == 0.05
     assert sum(wait <= 0.1 for wait in clock.waits) >= 10
+
+
+def test_an_idle_loop_commits_its_offsets_again_so_that_they_do_not_expire(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock: Any = Clock()
+    clock.ends_at = 2.5 * TOUCH_SECONDS
+    monkeypatch.setattr(_driver, "time", clock)
+    batches = driver("etl", "orders")
+    monkeypatch.setattr(batches, "_stopping", clock)
+    monkeypatch.setattr(batches._group, "look", clock.look)
+    place, gone = TopicPartition("orders", 0), TopicPartition("orders", 9)
+    there = Committed(10, '{"b":3,"l":"eNp"}')
+    clock.state = GroupPositions({place: there, gone: Committed(5)}, {place: Bounds(0, 10)})
+    touched: list[Commits] = []
+
+    def commit(_number: int, commits: Commits) -> None:
+        touched.append(commits)
+        raise CommitRefusedError("the group has members")
+
+    monkeypatch.setattr(batches._group, "commit_once", commit)
+    batches.run(lambda _: None)
+    assert touched == [{place: there}] * 2
 
 
 def test_an_idle_query_looks_as_seldom_although_spark_asks_all_the_time(
