@@ -478,7 +478,6 @@ class ClientConnection(asyncio.Protocol):
         elif response is not None:
             self.outbox.flush()
             await self.sender.send(response)
-            self.outbox.note_passed()
         if self._login is not None and self._login.failed:
             self._server.failed_logins.count(self.listener.name)
             self.outbox.flush()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import importlib
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -18,6 +20,8 @@ from kohort.broker.reporting.log_lines import LINES, RateLimitedLog
 from kohort.log import FileRange
 from kohort.log._descriptors import Descriptor
 from tests.waiting import until
+
+T = TypeVar("T")
 
 SIZE = 8 << 20
 HEAD, TAIL = b"head", b"tail"
@@ -58,8 +62,8 @@ class Link:
         return bytes(data)
 
 
-@pytest.fixture
-async def link() -> AsyncIterator[Link]:
+@asynccontextmanager
+async def open_link() -> AsyncIterator[Link]:
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
@@ -67,9 +71,27 @@ async def link() -> AsyncIterator[Link]:
     transport, protocol = await loop.create_connection(Told, sock=near)
     made = Link(transport, protocol, far)
     protocol.sender = made.sender
-    yield made
-    transport.abort()
-    far.close()
+    try:
+        yield made
+    finally:
+        transport.abort()
+        far.close()
+
+
+@pytest.fixture
+async def link() -> AsyncIterator[Link]:
+    async with open_link() as made:
+        yield made
+
+
+def run_on_uvloop(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        work.close()
+        pytest.skip("uvloop comes with the extra 'fast'")
+    found: T = uvloop.run(work)
+    return found
 
 
 @pytest.fixture
@@ -221,7 +243,6 @@ async def test_clients_that_leave_while_they_are_answered_fill_no_log(
 def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
     content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
     sent: list[int] = []
     real = os.sendfile
 
@@ -233,22 +254,13 @@ def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
     data, path = content
 
     async def run() -> bytes:
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        far.setblocking(False)
-        transport, protocol = await asyncio.get_running_loop().create_connection(Told, sock=near)
-        link = Link(transport, protocol, far)
-        protocol.sender = link.sender
-        transport.write(b"before")
-        reading = asyncio.create_task(link.received(len(b"before") + len(HEAD) + SIZE + len(TAIL)))
-        await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
-        try:
+        async with open_link() as link:
+            link.transport.write(b"before")
+            reading = asyncio.create_task(link.received(len(b"before") + len(HEAD) + SIZE + len(TAIL)))
+            await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
             return await reading
-        finally:
-            transport.abort()
-            far.close()
 
-    assert uvloop.run(run()) == b"before" + HEAD + data + TAIL
+    assert run_on_uvloop(run()) == b"before" + HEAD + data + TAIL
     assert sum(sent) == SIZE
 
 
@@ -264,10 +276,20 @@ async def test_a_small_response_is_sent_before_the_turn_ends(link: Link) -> None
     assert (outbox.given, len(outbox.unsent)) == (8, 0)
 
 
-async def test_responses_overtake_nothing_that_waits_in_the_transport(link: Link) -> None:
+@pytest.mark.parametrize("run", [asyncio.run, run_on_uvloop])
+def test_responses_overtake_nothing_that_waits_in_the_transport(
+    run: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    async def overtake() -> None:
+        async with open_link() as link:
+            await send_much_and_little(link)
+
+    run(overtake())
+
+
+async def send_much_and_little(link: Link) -> None:
     outbox = outbox_of(link)
     link.transport.write(b"passed")
-    outbox.note_passed()
     whole = b"passed"
     for number in range(50):
         # more than the socket takes at once, so that parts of it wait
