@@ -1,24 +1,26 @@
-"""A consumer in a process of its own, which can be killed: ``python -m tests.clients.member_process``.
+"""A consumer in a process of its own, which can be killed.
 
-It prints a line of JSON whenever it has polled something new: the partitions held, and the values that came.
-SIGTERM closes the consumer.
+It sends whenever it has polled something new: the partitions held, and the values that came. SIGTERM closes
+the consumer. All processes are forked from one that has loaded the clients: to load them takes longer than
+anything else that a member does.
 """
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
+from multiprocessing.connection import Connection
 from types import FrameType
 
 from tests.clients.drivers import DRIVERS, Choice
 from tests.clients.members import POLL_S
 
-ROOT = Path(__file__).resolve().parents[2]
 STOP_TIMEOUT_S = 30.0
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload([__name__])
 
 
 class MemberProcess:
@@ -28,8 +30,10 @@ class MemberProcess:
         self.name = driver
         self.held: frozenset[int] = frozenset()
         self.got: list[str] = []
-        command = [sys.executable, "-m", __name__, driver, bootstrap, group, topic, json.dumps(choice)]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self._told, telling = _FORKS.Pipe(duplex=False)
+        self._process = _FORKS.Process(target=work, args=(telling, driver, bootstrap, group, topic, choice))
+        self._process.start()
+        telling.close()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -37,25 +41,29 @@ class MemberProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
+        if self._process.is_alive():
             self.kill()
 
     def __repr__(self) -> str:
-        return f"{self.name} {sorted(self.held)} got {len(self.got)}, exit code {self._process.poll()}"
+        return f"{self.name} {sorted(self.held)} got {len(self.got)}, exit code {self._process.exitcode}"
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            held, got = json.loads(line)
-            self.got += got
-            self.held = frozenset(held)
+        with self._told:
+            try:
+                while True:
+                    held, got = self._told.recv()
+                    self.got += got
+                    self.held = frozenset(held)
+            except (EOFError, OSError):  # it has ended, perhaps as it was telling
+                return
 
-    def _end(self, number: signal.Signals) -> int:
-        self._process.send_signal(number)
-        code = self._process.wait(STOP_TIMEOUT_S)
+    def _end(self, number: signal.Signals) -> int | None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+        self._process.join(STOP_TIMEOUT_S)
         self._reader.join(STOP_TIMEOUT_S)
         self.held = frozenset()
-        return code
+        return self._process.exitcode
 
     def kill(self) -> None:
         """SIGKILL: no goodbye to anyone."""
@@ -67,7 +75,8 @@ class MemberProcess:
         assert code == 0, f"the {self.name} member ended with exit code {code}"
 
 
-def main(driver: str, bootstrap: str, group: str, topic: str, choice: str) -> None:
+def work(telling: Connection, driver: str, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+    """Consume until SIGTERM."""
     stopping = False
 
     def stop(_: int, __: FrameType | None) -> None:
@@ -75,16 +84,12 @@ def main(driver: str, bootstrap: str, group: str, topic: str, choice: str) -> No
         stopping = True
 
     signal.signal(signal.SIGTERM, stop)
-    consumer = DRIVERS[driver].consumer(bootstrap, group, topic, Choice(*json.loads(choice)))
+    consumer = DRIVERS[driver].consumer(bootstrap, group, topic, choice)
     told: set[int] = set()
     while not stopping:
         got = [(record.value or b"").decode() for record in consumer.poll(POLL_S)]
         held = consumer.assignment()
         if got or held != told:
-            print(json.dumps([sorted(held), got]), flush=True)
+            telling.send((sorted(held), got))
             told = held
     consumer.close()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
