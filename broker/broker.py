@@ -200,9 +200,13 @@ class Broker:
             self.host, self.port = next(iter(self._addresses.values()))
             await parts.start()
             await self._expose_metrics(parts)
-        except BaseException:
+        except BaseException as error:
             if parts is not None:
-                await parts.stop()
+                try:
+                    await parts.stop()
+                except Exception as another:
+                    # a full disk for one: what went wrong first is what has to be told
+                    error.add_note(f"stopping then failed, too: {another}")
             elif store is not None:
                 store.close()
             self._remove_temporary()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kohort.broker import Broker, BrokerSettings, SettingsError
+from kohort.broker.assembly import BrokerAssembly
 from kohort.log import DataFolderInUseError
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
@@ -68,6 +69,22 @@ async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> Non
         assert caught.value.errno == errno.EADDRINUSE
     async with Broker(port=port, data=tmp_path) as broker:
         assert broker.port == port
+
+
+async def test_what_went_wrong_at_the_start_is_told_though_stopping_goes_wrong_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = BrokerAssembly.stop
+
+    async def stop_and_fail(parts: BrokerAssembly) -> None:
+        await stop(parts)
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(BrokerAssembly, "stop", stop_and_fail)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(OSError, match="Address already in use") as caught:
+            await Broker(port=taken.getsockname()[1], data=tmp_path).start()
+        assert "no space left" in caught.value.__notes__[0]
 
 
 def test_settings_are_checked_when_it_is_made() -> None:
