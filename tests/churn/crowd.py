@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +18,9 @@ from tests.broker_process import BrokerProcess
 from tests.churn.journal import Handled, read_journal
 from tests.churn.judge import AFTERMATH_S, Trouble, Verdict, judge, silence
 from tests.churn.machine import Watch
-from tests.churn.member import OURS, Task
+from tests.churn.member import OURS, Task, work
+from tests.forked import Forked
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 12
 FEWEST, MOST = 3, 8
 HEARTBEAT_MS = 200
@@ -123,7 +119,7 @@ class Member:
 
     name: str
     kind: str
-    process: subprocess.Popen[bytes]
+    process: Forked
     journal: Path
     log: Path
 
@@ -183,9 +179,7 @@ class Crowd:
             str(journal),
             self.plan.protocol,
         )
-        command = [sys.executable, "-m", "tests.churn.member", kind, json.dumps(asdict(task))]
-        with log.open("wb") as err:
-            process = subprocess.Popen(command, cwd=ROOT, stdout=err, stderr=err, env=dict(os.environ))
+        process = Forked(work, kind, task, output=log)
         member = Member(name, kind, process, journal, log)
         self._members.append(member)
         self._everyone.append(member)

@@ -1,4 +1,4 @@
-"""One member of the run in a process of its own: ``python -m tests.churn.member KIND JSON``.
+"""One member of the run, in a process of its own.
 
 SIGTERM: leave gracefully, exit code 0. SIGUSR1: block the main thread for ``pause_s``. Every member handles
 record by record, writes each into its journal, and commits nothing that is not there.
@@ -7,7 +7,6 @@ record by record, writes each into its journal, and commits nothing that is not 
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 import time
@@ -301,8 +300,7 @@ def confluent(task: Task, stop: Stop, journal: Journal) -> None:
     consumer.close()
 
 
-def main(kind: str, task_json: str) -> None:
-    task = Task(**json.loads(task_json))
+def work(kind: str, task: Task) -> None:
     stop, journal = Stop(task.pause_s), Journal(Path(task.journal))
     if kind in _ASYNC:
         asyncio.run(_ASYNC[kind](task, stop, journal))
@@ -314,6 +312,3 @@ _ASYNC = {"kohort": kohort_async, "kohort-service": kohort_service, "aiokafka": 
 _BLOCKING = {"kohort-blocking": kohort_blocking, "kafka-python": kafka_python, "confluent": confluent}
 OURS = ("kohort", "kohort-service", "kohort-blocking")
 OTHERS = ("kafka-python", "aiokafka", "confluent")
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

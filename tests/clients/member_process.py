@@ -7,7 +7,6 @@ anything else that a member does.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -16,11 +15,9 @@ from types import FrameType
 
 from tests.clients.drivers import DRIVERS, Choice
 from tests.clients.members import POLL_S
+from tests.forked import CONTEXT
 
 STOP_TIMEOUT_S = 30.0
-
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload([__name__])
 
 
 class MemberProcess:
@@ -30,8 +27,8 @@ class MemberProcess:
         self.name = driver
         self.held: frozenset[int] = frozenset()
         self.got: list[str] = []
-        self._told, telling = _FORKS.Pipe(duplex=False)
-        self._process = _FORKS.Process(target=work, args=(telling, driver, bootstrap, group, topic, choice))
+        self._told, telling = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=work, args=(telling, driver, bootstrap, group, topic, choice))
         self._process.start()
         telling.close()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.forked import Forked, run_program
 
 #: A member that is stopped for this long was thought dead, if its session is a second.
 STOPPED_S = 1.5
 
 
 class Processes:
-    """Members that run the same program; what they write to standard error goes into ``folder``."""
+    """Members that run the same program; what they print goes into ``folder``."""
 
     def __init__(self, folder: Path, program: str, arguments: tuple[str, ...]) -> None:
         self._folder = folder
-        self._command = [sys.executable, "-c", program, *arguments]
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._program, self._arguments = program, arguments
+        self._running: list[Forked] = []
         self._chance = random.Random(5)
 
     def join(self) -> None:
         """Start one more member."""
-        with (self._folder / f"{len(self._running)}-{time.monotonic_ns()}.log").open("wb") as log:
-            self._running.append(subprocess.Popen(self._command, stderr=log))
+        log = self._folder / f"{len(self._running)}-{time.monotonic_ns()}.log"
+        self._running.append(Forked(run_program, self._program, *self._arguments, output=log))
 
     def disturb(self, rounds: int, before: Callable[[int], None]) -> None:
         """Start three; each round calls ``before``, then kills and replaces one or stops one for a while."""
