@@ -32,7 +32,7 @@ COMPACT = LogConfig(
     file_delete_delay_ms=0,
 )
 #: Scenarios for each config and error; ``make soak-simulation`` runs more.
-SCENARIOS = 5
+SCENARIOS = 3
 CONFIGS_BY_NAME = {"delete": DELETE, "compact": COMPACT}
 CONFIGS = pytest.mark.parametrize("config", CONFIGS_BY_NAME.values(), ids=CONFIGS_BY_NAME)
 

@@ -724,7 +724,7 @@ class Broker:
 FATES = ["written", "written", "written", "refused", "request lost", "answer lost", "may not"]
 
 
-@settings(max_examples=400)
+@settings(max_examples=240)
 @given(st.data())
 def test_whatever_is_lost_records_are_written_once_and_in_order(data: st.DataObject) -> None:
     waiting = accumulator(batch_size=120, delivery_timeout_ms=2_000)
