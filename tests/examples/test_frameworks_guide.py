@@ -259,6 +259,8 @@ def test_workers_do_the_work_that_is_asked_for_and_its_dead_letters_come_again(
     _run(*create, cwd=tmp_path)
     _run(*configure, cwd=tmp_path)
     _run(sys.executable, "ask.py", cwd=tmp_path)
+    # two workers print at once: unbuffered, the words of their lines would mix
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     with subprocess.Popen(run, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as workers:
         try:
             assert workers.stdout is not None
