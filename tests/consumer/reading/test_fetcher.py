@@ -58,12 +58,14 @@ async def test_a_replica_that_is_not_known_yet_is_looked_for() -> None:
 
 
 async def test_what_a_leader_sends_to_a_replica_is_read_beside_the_long_poll_there() -> None:
-    bench = FetchBench({LEADER: [{}, {A: fetched(preferred=NEAR)}], NEAR: []})
+    bench = FetchBench({LEADER: [{A: fetched(preferred=NEAR)}], NEAR: []})
     bench.cluster.lead[B] = NEAR
     bench.cluster.beside = [{A: fetched(batch([b"x"]))}]
-    bench.begin(A, B)
-    asked = await bench.run(4)
-    assert [(node, sorted(start)) for node, start, _ in asked[-2:]] == [(LEADER, [A]), (NEAR, [A])]
+    # the leader goes on with another one
+    another = TopicPartition("orders", 2)
+    bench.begin(A, B, another)
+    asked = [(node, sorted(start)) for node, start, _ in await bench.run(4)]
+    assert asked == [(LEADER, [A, another]), (NEAR, [B]), (LEADER, [another]), (NEAR, [A])]
 
 
 async def test_one_request_is_under_way_for_a_broker_and_asks_for_no_more_than_may_be_prefetched() -> None:
